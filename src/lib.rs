@@ -1,4 +1,9 @@
 //! samekey: one intended side effect stays one, however often an AI agent asks for it.
 
 pub mod clock;
+pub mod domain;
+pub mod engine;
+pub mod ledger;
+pub mod provider;
+pub mod review;
 pub mod simulator;

@@ -1,0 +1,292 @@
+//! Evidence: what attempts, lookups and webhooks say about an outcome, and the verdict over all
+//! of it.
+//!
+//! Ours is only what carries our operation id *and* agrees in payment, amount and currency (I17);
+//! absence is proven only by a complete scan that began late enough.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::ids::{ChargeId, OperationId, PaymentId, ProviderRef};
+use super::money::Currency;
+use super::operation::{Operation, OperationRow};
+use super::policy::Profile;
+use super::text::SafeText;
+use super::{Instant, earlier};
+
+/// The provider's status of an object (S28).
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    strum::IntoStaticStr,
+    strum::EnumString,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum ObjectStatus {
+    Pending,
+    RequiresAction,
+    Succeeded,
+    Failed,
+    Canceled,
+    /// A word this version does not know; never taken for final.
+    #[serde(other)]
+    Other,
+}
+
+impl ObjectStatus {
+    /// The status of the provider's word.
+    #[must_use]
+    pub fn of(word: &str) -> Self {
+        word.parse().unwrap_or(Self::Other)
+    }
+}
+
+/// A provider's object, as far as it decides anything.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProviderObject {
+    pub id: ProviderRef,
+    /// The operation id in its metadata.
+    pub operation: Option<OperationId>,
+    pub payment: Option<PaymentId>,
+    pub charge: Option<ChargeId>,
+    pub amount_minor: i64,
+    pub currency: Currency,
+    pub status: ObjectStatus,
+    pub created_at: Instant,
+    pub failure_reason: Option<SafeText>,
+}
+
+/// Whose an object is, seen from one operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Bearing {
+    /// Our id, payment, amount and currency.
+    Ours,
+    /// Could be ours; a person has to look.
+    Ambiguous,
+}
+
+/// How far before the first authorise an unmarked object may have been made and still be a
+/// candidate: clocks differ.
+const CANDIDATE_SLACK: Duration = Duration::from_secs(5 * 60);
+
+impl ProviderObject {
+    /// Whose it is; `None` where it is certainly not this operation's. `taken` says that it is
+    /// attached to another operation.
+    #[must_use]
+    pub fn bearing(&self, row: &OperationRow, taken: bool) -> Option<Bearing> {
+        let same_payment = self.payment == row.payment;
+        let same_money =
+            self.amount_minor == row.money.minor() && self.currency == row.money.currency();
+        match &self.operation {
+            Some(id) if *id == row.id && same_payment && same_money && !taken => {
+                Some(Bearing::Ours)
+            }
+            Some(id) if *id == row.id => Some(Bearing::Ambiguous),
+            Some(_) => None,
+            None => {
+                let first = row.first_authorised_at?;
+                let candidate = same_payment
+                    && same_money
+                    && !taken
+                    && self.created_at > earlier(first, CANDIDATE_SLACK);
+                candidate.then_some(Bearing::Ambiguous)
+            }
+        }
+    }
+}
+
+/// Where evidence comes from.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    strum::IntoStaticStr,
+    strum::EnumString,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum Source {
+    Attempt,
+    /// By a named reviewer; closes nothing.
+    ReviewLookup,
+    EngineLookup,
+    Reconciler,
+    Webhook,
+    /// A provider id that a person typed and that was fetched.
+    TypedRef,
+}
+
+impl Source {
+    /// Whether `confirmed` from here closes a row by itself.
+    #[must_use]
+    pub fn may_close(self) -> bool {
+        match self {
+            Self::Attempt | Self::EngineLookup | Self::Reconciler | Self::Webhook => true,
+            Self::ReviewLookup | Self::TypedRef => false,
+        }
+    }
+
+    /// The word in columns and JSON.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+}
+
+/// One thing that was seen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Seen {
+    /// An object that is or may be ours.
+    Object {
+        object: ProviderObject,
+        bearing: Bearing,
+    },
+    /// The payment's objects were listed to the end (`complete`) or not.
+    Scan { began_at: Instant, complete: bool },
+    /// The provider did not answer the question.
+    Unreachable { why: SafeText },
+}
+
+impl Seen {
+    /// The word in the `kind` column.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Object { .. } => "object",
+            Self::Scan { .. } => "scan",
+            Self::Unreachable { .. } => "unreachable",
+        }
+    }
+}
+
+/// One entry of an operation's evidence. Append-only.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Evidence {
+    /// Whether the ledger holds it already.
+    pub stored: bool,
+    pub source: Source,
+    pub seen: Seen,
+    pub observed_at: Instant,
+}
+
+/// What all evidence of an operation says together.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Hash,
+    Serialize,
+    Deserialize,
+    strum::IntoStaticStr,
+    strum::EnumString,
+    strum::VariantArray,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum Verdict {
+    /// Two objects of ours.
+    SecondEffect,
+    /// Our object, succeeded.
+    Confirmed,
+    /// Our object, not final.
+    Pending,
+    /// Our object, failed or canceled.
+    Refused,
+    /// Something that may be ours.
+    Ambiguous,
+    /// A complete scan that began late enough found nothing.
+    Absent,
+}
+
+impl Verdict {
+    /// The word in columns and JSON.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+}
+
+/// The latest state of each object seen, by its id.
+#[must_use]
+pub fn objects(evidence: &[Evidence]) -> BTreeMap<&ProviderRef, (&ProviderObject, Bearing)> {
+    let mut latest = BTreeMap::new();
+    for entry in evidence {
+        if let Seen::Object { object, bearing } = &entry.seen {
+            latest.insert(&object.id, (object, *bearing));
+        }
+    }
+    latest
+}
+
+/// The verdict over all evidence (the order is the protocol's).
+#[must_use]
+pub fn verdict(op: &Operation, profile: &Profile) -> Option<Verdict> {
+    let seen = objects(&op.evidence);
+    let mut ours = seen.values().filter(|(_, b)| *b == Bearing::Ours);
+    if let Some((object, _)) = ours.next() {
+        if ours.next().is_some() {
+            return Some(Verdict::SecondEffect);
+        }
+        return Some(match object.status {
+            ObjectStatus::Succeeded => Verdict::Confirmed,
+            ObjectStatus::Failed | ObjectStatus::Canceled => Verdict::Refused,
+            ObjectStatus::Pending | ObjectStatus::RequiresAction | ObjectStatus::Other => {
+                Verdict::Pending
+            }
+        });
+    }
+    if !seen.is_empty() {
+        return Some(Verdict::Ambiguous);
+    }
+    op.evidence
+        .iter()
+        .any(|e| proves_absence(&e.seen, &op.row, profile))
+        .then_some(Verdict::Absent)
+}
+
+/// Whether `seen` is a complete scan that began when nothing could still take effect unseen.
+fn proves_absence(seen: &Seen, row: &OperationRow, profile: &Profile) -> bool {
+    match seen {
+        Seen::Scan {
+            began_at,
+            complete: true,
+        } => row
+            .last_authorised_at
+            .is_none_or(|last| *began_at >= profile.decidable_at(last)),
+        Seen::Scan {
+            complete: false, ..
+        }
+        | Seen::Object { .. }
+        | Seen::Unreachable { .. } => false,
+    }
+}
+
+/// Since when the provider has not answered any lookup: the first of the unanswered ones at the end.
+#[must_use]
+pub fn unreachable_since(evidence: &[Evidence]) -> Option<Instant> {
+    let mut since = None;
+    for entry in evidence.iter().rev() {
+        match (&entry.seen, entry.source) {
+            (Seen::Unreachable { .. }, _) => since = Some(entry.observed_at),
+            (_, Source::Attempt | Source::Webhook) => {}
+            (Seen::Object { .. } | Seen::Scan { .. }, _) => break,
+        }
+    }
+    since
+}

@@ -1,0 +1,331 @@
+//! The operation: one intended side effect, one ledger row, one idempotency key.
+
+use serde::{Deserialize, Serialize};
+
+use super::Instant;
+use super::attempt::Attempt;
+use super::evidence::{self, Bearing, Evidence, ObjectStatus, Verdict};
+use super::identity::Identity;
+use super::ids::{
+    ChargeId, OperationId, OrderId, PaymentId, ProviderName, ProviderRef, ReviewerName, ToolName,
+};
+use super::key::IdempotencyKey;
+use super::money::Money;
+use super::outcome::OutcomeClass;
+use super::text::SafeText;
+
+/// Where an operation stands. `open → succeeded | failed | unknown`, `unknown → succeeded | failed`;
+/// a closed row changes only by a correction.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Hash,
+    Serialize,
+    Deserialize,
+    strum::IntoStaticStr,
+    strum::EnumString,
+    strum::VariantArray,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum Status {
+    Open,
+    /// Nothing more is sent, ever again; a person or `confirmed` evidence settles it (R41).
+    Unknown,
+    Succeeded,
+    Failed,
+}
+
+impl Status {
+    /// The word in columns and JSON.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+
+    /// Succeeded or failed.
+    #[must_use]
+    pub fn is_closed(self) -> bool {
+        match self {
+            Self::Succeeded | Self::Failed => true,
+            Self::Open | Self::Unknown => false,
+        }
+    }
+}
+
+/// What is known of the effect at the provider.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Hash,
+    Serialize,
+    Deserialize,
+    strum::IntoStaticStr,
+    strum::EnumString,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum Effect {
+    /// No attempt can have had an effect.
+    NotStarted,
+    Possible,
+    /// The provider's object is known.
+    Identified,
+    /// Proven not to exist.
+    Absent,
+}
+
+/// Why a row is unknown.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Hash,
+    Serialize,
+    Deserialize,
+    strum::IntoStaticStr,
+    strum::EnumString,
+    strum::VariantArray,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum UnknownReason {
+    ServerError,
+    AttemptsExhausted,
+    KeyExpired,
+    KeyMismatch,
+    ReplyMismatch,
+    UndeterminedRefusal,
+    RefusalUnproven,
+    LookupInconclusive,
+    NoKeysAtProvider,
+    PendingTooLong,
+    SecondEffect,
+    Stopped,
+}
+
+/// Why a row failed; the `class` of a `failed` answer.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Hash,
+    Serialize,
+    Deserialize,
+    strum::IntoStaticStr,
+    strum::EnumString,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum FailureClass {
+    ValidationFailure,
+    PermissionDenied,
+    EffectFailed,
+    /// Nothing was ever sent; asking again is safe.
+    Unavailable,
+}
+
+/// How evidence contradicts a row.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Hash,
+    Serialize,
+    Deserialize,
+    strum::IntoStaticStr,
+    strum::EnumString,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum Contradiction {
+    /// The bank returned the money.
+    FailedAfterSucceeded,
+    /// A late effect on a row closed as failed.
+    EffectAfterFailed,
+    /// Two objects of ours.
+    SecondEffect,
+    /// An id typed by a person turned out not to match.
+    RefMismatch,
+}
+
+/// How a row may be closed.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Hash,
+    Serialize,
+    Deserialize,
+    strum::IntoStaticStr,
+    strum::EnumString,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum Closing {
+    Succeeded,
+    Failed,
+}
+
+impl Closing {
+    /// The status it leads to.
+    #[must_use]
+    pub fn status(self) -> Status {
+        match self {
+            Self::Succeeded => Status::Succeeded,
+            Self::Failed => Status::Failed,
+        }
+    }
+}
+
+/// A decision that waits for a second person, bound to what its maker saw.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Proposal {
+    pub decision: Closing,
+    /// Whether it corrects a contradicted closed row instead of closing an open question.
+    pub correction: bool,
+    pub by: ReviewerName,
+    pub note: SafeText,
+    pub provider_ref: Option<ProviderRef>,
+    /// The row's version its maker looked at.
+    pub version: i64,
+    /// Digest of the row's stored request.
+    pub digest: String,
+    pub at: Instant,
+    pub expires_at: Instant,
+}
+
+/// A ledger row without its history.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OperationRow {
+    pub id: OperationId,
+    pub tool: ToolName,
+    pub identity: Identity,
+    pub order_id: OrderId,
+    pub money: Money,
+    pub provider: ProviderName,
+    pub payment: Option<PaymentId>,
+    pub charge: Option<ChargeId>,
+    /// The succeeded operation that this one names as its forerunner.
+    pub after: Option<OperationId>,
+    pub status: Status,
+    pub effect: Effect,
+    /// Waits for a lead's approval; nothing may be sent.
+    pub held: bool,
+    pub approved_by: Option<ReviewerName>,
+    pub contradicted: Option<Contradiction>,
+    pub key: IdempotencyKey,
+    /// The exact bytes of the request, and their SHA-256; never change (I3).
+    pub request: Vec<u8>,
+    pub request_hash: String,
+    pub attempts: u32,
+    pub attempts_max: u32,
+    pub key_created_at: Instant,
+    /// First authorise + retention − margin; empty before.
+    pub key_expires_at: Option<Instant>,
+    pub first_authorised_at: Option<Instant>,
+    pub last_authorised_at: Option<Instant>,
+    pub last_outcome: Option<OutcomeClass>,
+    pub reason: Option<UnknownReason>,
+    pub failure: Option<FailureClass>,
+    /// Why, in words that may be shown.
+    pub failure_text: Option<SafeText>,
+    pub verdict: Option<Verdict>,
+    pub provider_ref: Option<ProviderRef>,
+    pub pending_since: Option<Instant>,
+    /// Moves with status, attempts, flags, verdict and the objects seen; what decisions are bound to.
+    pub version: i64,
+    pub corrections: u32,
+    /// Number of the latest audit entry.
+    pub audit_seq: i64,
+    pub created_at: Instant,
+    pub updated_at: Instant,
+    pub unknown_at: Option<Instant>,
+    pub closed_at: Option<Instant>,
+    pub closed_by: Option<String>,
+    pub proposal: Option<Proposal>,
+}
+
+/// An operation with the history that decides about it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Operation {
+    pub row: OperationRow,
+    /// In order of their numbers.
+    pub attempts: Vec<Attempt>,
+    /// In order of observation.
+    pub evidence: Vec<Evidence>,
+}
+
+impl Operation {
+    /// Whether an attempt has no outcome yet.
+    #[must_use]
+    pub fn in_flight(&self) -> bool {
+        self.attempts.iter().any(Attempt::in_flight)
+    }
+
+    /// Whether another attempt than number `except` is undetermined or in flight.
+    #[must_use]
+    pub fn undetermined_besides(&self, except: u32) -> bool {
+        self.attempts
+            .iter()
+            .any(|a| a.number != except && a.undetermined())
+    }
+
+    /// The latest attempt that ended with `charge_already_refunded` and has not been looked into:
+    /// nothing may be sent before that lookup (S34).
+    #[must_use]
+    pub fn needs_lookup(&self) -> bool {
+        self.row.status == Status::Open
+            && self
+                .attempts
+                .last()
+                .and_then(|a| a.result.as_ref())
+                .is_some_and(|r| r.already_refunded)
+    }
+
+    /// The effect that attempts and evidence show.
+    #[must_use]
+    pub fn derived_effect(&self) -> Effect {
+        let ours = evidence::objects(&self.evidence)
+            .values()
+            .any(|(_, b)| *b == Bearing::Ours);
+        if ours {
+            Effect::Identified
+        } else if self.row.verdict == Some(Verdict::Absent) && !self.attempts.is_empty() {
+            Effect::Absent
+        } else if self.attempts.iter().all(Attempt::without_effect) {
+            Effect::NotStarted
+        } else {
+            Effect::Possible
+        }
+    }
+
+    /// The one object of ours that succeeded, or else any of ours.
+    #[must_use]
+    pub fn our_object(&self) -> Option<ProviderRef> {
+        let seen = evidence::objects(&self.evidence);
+        let ours = || {
+            seen.values()
+                .filter(|(_, b)| *b == Bearing::Ours)
+                .map(|(o, _)| *o)
+        };
+        ours()
+            .find(|o| o.status == ObjectStatus::Succeeded)
+            .or_else(|| ours().next())
+            .map(|o| o.id.clone())
+    }
+}

@@ -1,0 +1,774 @@
+//! `(Operation, Event, now) → Step or Refusal`: every rule about money is here.
+//!
+//! Engine, review, simulator checks and model checking call this one function; the ledger writes
+//! the step it returns, with its one audit entry, in one transaction (I23). Decisions of people are
+//! in [`super::review_event`], which this file calls. Nothing here fails halfway: a refusal changes
+//! nothing.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::attempt::{Attempt, AttemptResult};
+use super::evidence::{
+    self, Bearing, Evidence, ObjectStatus, ProviderObject, Seen, Source, Verdict,
+};
+use super::ids::{Actor, CallId};
+use super::operation::{Contradiction, FailureClass, Operation, Status, UnknownReason};
+use super::outcome::{Outcome, OutcomeClass};
+use super::policy::{ProviderKind, Terms};
+use super::review_event::{self, Decision};
+use super::text::SafeText;
+use super::{Instant, later};
+
+/// An accepted but unfinished object stays open for so long.
+const PENDING_FOR: Duration = Duration::from_secs(35 * 24 * 3600);
+/// How long a searchable provider is asked before a row becomes unknown.
+const LOOKUPS_FOR: Duration = Duration::from_secs(3600);
+
+/// Something that happened to an operation.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// An engine wants to send.
+    Authorise(Authorise),
+    /// An attempt ended.
+    Finished {
+        attempt: u32,
+        outcome: Outcome,
+        taken: bool,
+    },
+    /// Whoever drove it is gone; what was in flight has no outcome of its own (R75).
+    Interrupted,
+    /// A lookup or webhook brought evidence.
+    Observed(Observed),
+    /// A provider id accepted while the provider was unreachable has been fetched.
+    RefFetched {
+        object: Option<ProviderObject>,
+        taken: bool,
+    },
+    /// Its last call ends and nothing was ever authorised.
+    NeverSent,
+    /// Read again before the first send, the order has no room for it any more.
+    NoLongerFits { why: SafeText },
+    /// The sweeper looks for deadlines.
+    Swept,
+    /// A person decides.
+    Decided(Decision),
+}
+
+/// What an authorise must find true, read in its own transaction (I7).
+#[derive(Clone, Debug)]
+pub struct Authorise {
+    pub call: CallId,
+    /// The caller still holds the row's lease.
+    pub lease: bool,
+    /// The wall clock can be trusted.
+    pub clock: bool,
+    /// Some row of its order or payment is contradicted.
+    pub contradicted: bool,
+    pub paused: bool,
+    /// The circuit lets it through.
+    pub circuit: bool,
+    /// A rate token was there, or how long until the next.
+    pub token: Result<(), Duration>,
+}
+
+/// Evidence as it comes in.
+#[derive(Clone, Debug)]
+pub struct Observed {
+    pub source: Source,
+    pub actor: Actor,
+    pub seen: Lookup,
+}
+
+/// What a lookup brought back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lookup {
+    /// The payment's objects; `complete` when the list was read to its end. `taken` marks those
+    /// attached to another operation.
+    Listed {
+        began_at: Instant,
+        complete: bool,
+        objects: Vec<(ProviderObject, bool)>,
+    },
+    /// One object, by an event.
+    One { object: ProviderObject, taken: bool },
+    /// No answer.
+    Unreachable { why: SafeText },
+}
+
+/// A change, ready to be written.
+#[derive(Clone, Debug)]
+pub struct Step {
+    pub op: Operation,
+    pub audit: AuditEntry,
+    pub next: Next,
+}
+
+/// The one audit entry of a step.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AuditEntry {
+    pub actor: Actor,
+    pub action: Action,
+    pub detail: Value,
+}
+
+/// What an audit entry says happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr, strum::EnumString)]
+#[strum(serialize_all = "snake_case")]
+pub enum Action {
+    Opened,
+    Authorised,
+    Finished,
+    Observed,
+    Swept,
+    NeverSent,
+    NoLongerFits,
+    Proposed,
+    Closed,
+    Approved,
+    Rejected,
+    Stopped,
+    Corrected,
+    Noted,
+}
+
+impl Action {
+    /// The word in the `action` column.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+}
+
+/// What the driver of the operation does now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Send attempt number … within the send window.
+    Send { attempt: u32 },
+    /// Wait, then try again with the same key, within the call's budget.
+    Retry { retry_after: Option<Duration> },
+    /// The call's attempts end here; the row stays as it is.
+    EndCall,
+    /// Look before anything else is sent (S34).
+    Lookup,
+    /// Closed or unknown: waiting calls are answered.
+    Settled,
+    /// A second person has to decide.
+    Proposed,
+    /// A held row was approved: an engine drives it.
+    Due,
+    /// Nothing follows.
+    Nothing,
+}
+
+/// Why an event changes nothing. An answer, not an error.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    #[error("the clock cannot be trusted; a lead has to accept it")]
+    ClockAlarm,
+    #[error("the row is {}", status.as_str())]
+    NotOpen { status: Status },
+    #[error("the row waits for approval")]
+    Held,
+    #[error("a row of this order or payment is contradicted")]
+    Contradicted,
+    #[error("the provider accepted it already")]
+    Identified,
+    #[error("a lookup has to come first")]
+    LookupFirst,
+    #[error("an attempt is in flight")]
+    InFlight,
+    #[error("another engine drives the row")]
+    LeaseLost,
+    #[error("the call has no attempts left")]
+    CallSpent,
+    #[error("the operation has no attempts left")]
+    OperationSpent,
+    #[error("the key may no longer be sent")]
+    KeyExpired,
+    #[error("the tool is paused")]
+    Paused,
+    #[error("the tool's circuit is open")]
+    CircuitOpen,
+    #[error("the rate limit asks to wait {} ms", wait.as_millis())]
+    RateLimited { wait: Duration },
+    #[error("there is no such attempt, or it has its outcome already")]
+    NoSuchAttempt,
+    #[error("nothing is due")]
+    NothingDue,
+    #[error(transparent)]
+    Review(review_event::ReviewRefusal),
+}
+
+/// Applies `event` to `op`.
+///
+/// # Errors
+/// The reason why nothing changes.
+pub fn transition(
+    op: &Operation,
+    event: &Event,
+    terms: &Terms,
+    now: Instant,
+) -> Result<Step, Refusal> {
+    match event {
+        Event::Authorise(facts) => authorise(op, facts, terms, now),
+        Event::Finished {
+            attempt,
+            outcome,
+            taken,
+        } => finished(op, *attempt, outcome, *taken, terms, now),
+        Event::Interrupted => {
+            let open = op.attempts.iter().find(|a| a.in_flight());
+            let number = open.ok_or(Refusal::NothingDue)?.number;
+            finished(op, number, &Outcome::interrupted(), false, terms, now)
+        }
+        Event::Observed(observed) => observe(op, observed, terms, now),
+        Event::RefFetched { object, taken } => ref_fetched(op, object.as_ref(), *taken, terms, now),
+        Event::NeverSent => {
+            let row = &op.row;
+            if row.status != Status::Open || row.held || row.attempts > 0 {
+                return Err(Refusal::NothingDue);
+            }
+            let mut d = Draft::new(op, now);
+            d.fail(
+                &Actor::Engine,
+                FailureClass::Unavailable,
+                Some("nothing was sent".into()),
+            );
+            Ok(d.step(
+                terms,
+                Actor::Engine,
+                Action::NeverSent,
+                json!({}),
+                Next::Settled,
+            ))
+        }
+        Event::NoLongerFits { why } => {
+            if op.row.status != Status::Open || op.row.attempts > 0 {
+                return Err(Refusal::NothingDue);
+            }
+            let mut d = Draft::new(op, now);
+            d.fail(
+                &Actor::Engine,
+                FailureClass::ValidationFailure,
+                Some(why.clone()),
+            );
+            let detail = json!({ "why": why });
+            Ok(d.step(
+                terms,
+                Actor::Engine,
+                Action::NoLongerFits,
+                detail,
+                Next::Settled,
+            ))
+        }
+        Event::Swept => swept(op, terms, now),
+        Event::Decided(decision) => {
+            review_event::decide(op, decision, terms, now).map_err(Refusal::Review)
+        }
+    }
+}
+
+fn authorise(op: &Operation, f: &Authorise, terms: &Terms, now: Instant) -> Result<Step, Refusal> {
+    let row = &op.row;
+    let spent = op.attempts.iter().filter(|a| a.call == f.call).count();
+    let max_per_call = usize::try_from(terms.policy.max_per_call).unwrap_or(usize::MAX);
+    let may_have_left = op.attempts.iter().any(Attempt::may_have_left);
+    let undetermined = op.attempts.iter().any(Attempt::undetermined);
+    let refusal = if !f.clock {
+        Some(Refusal::ClockAlarm)
+    } else if row.status != Status::Open {
+        Some(Refusal::NotOpen { status: row.status })
+    } else if row.held {
+        Some(Refusal::Held)
+    } else if f.contradicted || row.contradicted.is_some() {
+        Some(Refusal::Contradicted)
+    } else if row.provider_ref.is_some() {
+        Some(Refusal::Identified)
+    } else if op.in_flight() {
+        Some(Refusal::InFlight)
+    } else if !f.lease {
+        Some(Refusal::LeaseLost)
+    } else if op.needs_lookup() {
+        Some(Refusal::LookupFirst)
+    } else if row.attempts >= row.attempts_max {
+        Some(Refusal::OperationSpent)
+    } else if spent >= max_per_call {
+        Some(Refusal::CallSpent)
+    } else if row.key_expires_at.is_some_and(|deadline| now >= deadline) {
+        Some(Refusal::KeyExpired)
+    } else {
+        match terms.profile.kind {
+            ProviderKind::Lookup if undetermined && row.verdict != Some(Verdict::Absent) => {
+                Some(Refusal::LookupFirst)
+            }
+            ProviderKind::None if may_have_left => Some(Refusal::OperationSpent),
+            ProviderKind::Keyed | ProviderKind::Lookup | ProviderKind::None => None,
+        }
+    };
+    if let Some(refusal) = refusal {
+        return Err(refusal);
+    }
+    if f.paused {
+        return Err(Refusal::Paused);
+    }
+    if !f.circuit {
+        return Err(Refusal::CircuitOpen);
+    }
+    f.token.map_err(|wait| Refusal::RateLimited { wait })?;
+
+    let mut d = Draft::new(op, now);
+    let number = row.attempts.saturating_add(1);
+    d.op.row.attempts = number;
+    d.op.row.first_authorised_at.get_or_insert(now);
+    d.op.row.last_authorised_at = Some(now);
+    let deadline = terms.profile.key_expires_at(now);
+    d.op.row.key_expires_at.get_or_insert(deadline);
+    d.op.attempts.push(Attempt {
+        number,
+        call: f.call.clone(),
+        authorised_at: now,
+        result: None,
+    });
+    let detail = json!({ "attempt": number, "call": f.call });
+    Ok(d.step(
+        terms,
+        Actor::Engine,
+        Action::Authorised,
+        detail,
+        Next::Send { attempt: number },
+    ))
+}
+
+fn finished(
+    op: &Operation,
+    number: u32,
+    outcome: &Outcome,
+    taken: bool,
+    terms: &Terms,
+    now: Instant,
+) -> Result<Step, Refusal> {
+    let mut d = Draft::new(op, now);
+    let attempt = d.op.attempts.iter_mut().find(|a| a.number == number);
+    let attempt = attempt.ok_or(Refusal::NoSuchAttempt)?;
+    let first = attempt.result.is_none();
+    let ours = outcome
+        .object
+        .as_ref()
+        .is_some_and(|o| o.bearing(&op.row, taken) == Some(Bearing::Ours));
+    let class = match outcome.class {
+        // A reply about an object that is not ours is no success, whatever it claims.
+        OutcomeClass::Succeeded | OutcomeClass::Pending | OutcomeClass::EffectFailed if !ours => {
+            OutcomeClass::ReplyMismatch
+        }
+        class => class,
+    };
+    if first {
+        let result = AttemptResult {
+            class,
+            ..AttemptResult::of(outcome, now)
+        };
+        attempt.result = Some(result);
+        d.op.row.last_outcome = Some(class);
+    } else if outcome.object.is_none() {
+        return Err(Refusal::NoSuchAttempt);
+    }
+    if let Some(object) = &outcome.object {
+        d.see_object(Source::Attempt, object, taken);
+    }
+    d.reassess(terms);
+    let mut next = d.absorb(&Actor::Engine, Source::Attempt);
+    if first && op.row.status == Status::Open && next == Next::Nothing {
+        next = settle_open(&mut d, number, class, outcome, terms);
+    }
+    let detail = json!({
+        "attempt": number, "class": class, "http_status": outcome.http_status,
+        "request_id": outcome.request_id, "replayed": outcome.replayed, "error": outcome.error,
+        "late": !first,
+    });
+    Ok(d.step(terms, Actor::Engine, Action::Finished, detail, next))
+}
+
+/// What the first outcome of an open row's attempt means, where evidence alone has not settled it.
+fn settle_open(
+    d: &mut Draft,
+    number: u32,
+    class: OutcomeClass,
+    outcome: &Outcome,
+    terms: &Terms,
+) -> Next {
+    let undetermined = d.op.undetermined_besides(number);
+    match class {
+        // Ours and final were settled by `absorb`; ours and pending ends the call.
+        OutcomeClass::Succeeded | OutcomeClass::Pending | OutcomeClass::EffectFailed => {
+            Next::EndCall
+        }
+        OutcomeClass::ReplyMismatch => d.unknown(UnknownReason::ReplyMismatch),
+        OutcomeClass::ServerError => d.unknown(UnknownReason::ServerError),
+        OutcomeClass::KeyMismatch => d.unknown(UnknownReason::KeyMismatch),
+        OutcomeClass::ValidationFailure | OutcomeClass::PermissionDenied
+            if outcome.already_refunded =>
+        {
+            if undetermined {
+                d.unknown(UnknownReason::UndeterminedRefusal)
+            } else {
+                Next::Lookup
+            }
+        }
+        OutcomeClass::ValidationFailure | OutcomeClass::PermissionDenied => {
+            let only_execution = outcome.replayed && terms.profile.saved_results_are_final;
+            let definite = (!undetermined || only_execution) && outcome.should_retry != Some(true);
+            if !definite {
+                return d.unknown(UnknownReason::UndeterminedRefusal);
+            }
+            let failure = if class == OutcomeClass::PermissionDenied {
+                FailureClass::PermissionDenied
+            } else {
+                FailureClass::ValidationFailure
+            };
+            d.fail(&Actor::Engine, failure, outcome.error.clone())
+        }
+        OutcomeClass::SideEffectUnknown | OutcomeClass::KeyInProgress
+            if terms.profile.kind == ProviderKind::None =>
+        {
+            d.unknown(UnknownReason::NoKeysAtProvider)
+        }
+        OutcomeClass::SideEffectUnknown
+        | OutcomeClass::KeyInProgress
+        | OutcomeClass::RetryableFailure
+        | OutcomeClass::NotSent => {
+            let lookups = terms.profile.kind == ProviderKind::Lookup && class.is_undetermined();
+            if d.op.row.attempts >= d.op.row.attempts_max {
+                d.unknown(UnknownReason::AttemptsExhausted)
+            } else if lookups || outcome.should_retry == Some(false) {
+                Next::EndCall
+            } else {
+                Next::Retry {
+                    retry_after: outcome.retry_after,
+                }
+            }
+        }
+    }
+}
+
+fn observe(op: &Operation, o: &Observed, terms: &Terms, now: Instant) -> Result<Step, Refusal> {
+    let mut d = Draft::new(op, now);
+    let mut complete = false;
+    match &o.seen {
+        Lookup::Listed {
+            began_at,
+            complete: all,
+            objects,
+        } => {
+            complete = *all;
+            for (object, taken) in objects {
+                d.see_object(o.source, object, *taken);
+            }
+            d.see(
+                o.source,
+                Seen::Scan {
+                    began_at: *began_at,
+                    complete,
+                },
+            );
+        }
+        Lookup::One { object, taken } => d.see_object(o.source, object, *taken),
+        Lookup::Unreachable { why } => d.see(o.source, Seen::Unreachable { why: why.clone() }),
+    }
+    d.reassess(terms);
+    let mut next = d.absorb(&o.actor, o.source);
+    if next == Next::Nothing && op.needs_lookup() && o.source == Source::EngineLookup {
+        let identified = d.op.row.provider_ref.is_some();
+        next = if identified {
+            Next::EndCall
+        } else if complete {
+            let why = "the charge has already been refunded, not by this operation";
+            d.fail(&o.actor, FailureClass::ValidationFailure, Some(why.into()))
+        } else {
+            d.unknown(UnknownReason::RefusalUnproven)
+        };
+    }
+    let detail = json!({
+        "source": o.source, "verdict": d.op.row.verdict, "complete": complete,
+        "objects": evidence::objects(&d.op.evidence).keys().collect::<Vec<_>>(),
+    });
+    Ok(d.step(terms, o.actor.clone(), Action::Observed, detail, next))
+}
+
+/// A typed provider id must turn out to be what its typist said, or the row is contradicted.
+fn ref_fetched(
+    op: &Operation,
+    object: Option<&ProviderObject>,
+    taken: bool,
+    terms: &Terms,
+    now: Instant,
+) -> Result<Step, Refusal> {
+    if op.row.status != Status::Succeeded || op.row.contradicted.is_some() {
+        return Err(Refusal::NothingDue);
+    }
+    let mut d = Draft::new(op, now);
+    let holds = object.is_some_and(|o| review_event::ref_holds(&op.row, o) && !taken);
+    if !holds {
+        d.op.row.contradicted = Some(Contradiction::RefMismatch);
+    }
+    let detail = json!({ "source": Source::TypedRef, "matches": holds });
+    Ok(d.step(
+        terms,
+        Actor::Engine,
+        Action::Observed,
+        detail,
+        Next::Nothing,
+    ))
+}
+
+fn swept(op: &Operation, terms: &Terms, now: Instant) -> Result<Step, Refusal> {
+    let mut d = Draft::new(op, now);
+    let row = &op.row;
+    let due = |at: Option<Instant>| at.is_some_and(|at| now >= at);
+    let proposal_over = due(row.proposal.as_ref().map(|p| p.expires_at));
+    let approval_over = row.held && due(Some(later(row.created_at, terms.policy.approval_ttl)));
+    let unsettled = row.status == Status::Open && row.provider_ref.is_none();
+    let lookups_over = row
+        .last_authorised_at
+        .map(|last| later(terms.profile.decidable_at(last), LOOKUPS_FOR));
+    let next = if approval_over {
+        let why = "nobody approved it in time";
+        d.fail(
+            &Actor::Engine,
+            FailureClass::PermissionDenied,
+            Some(why.into()),
+        )
+    } else if proposal_over {
+        d.op.row.proposal = None;
+        Next::Nothing
+    } else if row.status == Status::Open && due(row.pending_since.map(|p| later(p, PENDING_FOR))) {
+        d.unknown(UnknownReason::PendingTooLong)
+    } else if unsettled && due(row.key_expires_at) {
+        d.unknown(UnknownReason::KeyExpired)
+    } else if unsettled && !op.in_flight() && !op.needs_lookup() && row.attempts >= row.attempts_max
+    {
+        d.unknown(UnknownReason::AttemptsExhausted)
+    } else if unsettled
+        && terms.profile.kind == ProviderKind::Lookup
+        && op.attempts.iter().any(Attempt::undetermined)
+        && due(lookups_over)
+    {
+        d.unknown(UnknownReason::LookupInconclusive)
+    } else {
+        return Err(Refusal::NothingDue);
+    };
+    let detail = json!({ "reason": d.op.row.reason, "failure": d.op.row.failure });
+    Ok(d.step(terms, Actor::Engine, Action::Swept, detail, next))
+}
+
+/// An operation being changed, with what it was before.
+pub(super) struct Draft {
+    before: Operation,
+    pub(super) op: Operation,
+    pub(super) now: Instant,
+}
+
+impl Draft {
+    pub(super) fn new(op: &Operation, now: Instant) -> Self {
+        Self {
+            before: op.clone(),
+            op: op.clone(),
+            now,
+        }
+    }
+
+    fn see_object(&mut self, source: Source, object: &ProviderObject, taken: bool) {
+        if let Some(bearing) = object.bearing(&self.op.row, taken) {
+            // An object once seen as ours stays ours: a later reading cannot disown it.
+            let once_ours = evidence::objects(&self.op.evidence)
+                .get(&object.id)
+                .is_some_and(|(_, b)| *b == Bearing::Ours);
+            let bearing = if once_ours { Bearing::Ours } else { bearing };
+            self.see(
+                source,
+                Seen::Object {
+                    object: object.clone(),
+                    bearing,
+                },
+            );
+        }
+    }
+
+    /// Adds evidence, unless it only repeats what is known: evidence per row stays bounded (I33).
+    pub(super) fn see(&mut self, source: Source, seen: Seen) {
+        let repeats = match &seen {
+            Seen::Object { object, bearing } => evidence::objects(&self.op.evidence)
+                .get(&object.id)
+                .is_some_and(|known| *known == (object, *bearing)),
+            Seen::Scan { complete, .. } => {
+                !complete || self.op.row.verdict.is_some_and(|v| v == Verdict::Absent)
+            }
+            Seen::Unreachable { .. } => evidence::unreachable_since(&self.op.evidence).is_some(),
+        };
+        // A scan after silence must be kept: it ends the time of being unreachable.
+        let ends_silence = matches!(seen, Seen::Scan { .. })
+            && evidence::unreachable_since(&self.op.evidence).is_some();
+        if !repeats || ends_silence {
+            let observed_at = self.now;
+            self.op.evidence.push(Evidence {
+                stored: false,
+                source,
+                seen,
+                observed_at,
+            });
+        }
+    }
+
+    /// Recomputes what follows from attempts and evidence.
+    pub(super) fn reassess(&mut self, terms: &Terms) {
+        self.op.row.verdict = evidence::verdict(&self.op, &terms.profile);
+        self.op.row.effect = self.op.derived_effect();
+        if self.op.row.provider_ref.is_none() {
+            self.op.row.provider_ref = self.op.our_object();
+        }
+    }
+
+    /// What new evidence does by itself: closes on `confirmed`, follows our own pending object,
+    /// flags what contradicts (the protocol's "Pending", "Contradicted" and "Late news").
+    fn absorb(&mut self, actor: &Actor, source: Source) -> Next {
+        let known = evidence::objects(&self.before.evidence);
+        let now_seen = evidence::objects(&self.op.evidence);
+        if known == now_seen {
+            return Next::Nothing;
+        }
+        let verdict = self.op.row.verdict;
+        let may_close = source.may_close();
+        match (self.op.row.status, verdict) {
+            (Status::Open, Some(Verdict::SecondEffect)) => {
+                self.op.row.contradicted = Some(Contradiction::SecondEffect);
+                self.unknown(UnknownReason::SecondEffect)
+            }
+            (_, Some(Verdict::SecondEffect)) => self.flag(Contradiction::SecondEffect),
+            (Status::Open | Status::Unknown, Some(Verdict::Confirmed)) if may_close => {
+                self.succeed(actor)
+            }
+            (Status::Open, Some(Verdict::Refused)) if may_close => {
+                let why = self.our_failure();
+                self.fail(actor, FailureClass::EffectFailed, why)
+            }
+            (Status::Open, Some(Verdict::Pending | Verdict::Confirmed | Verdict::Refused)) => {
+                self.op.row.pending_since.get_or_insert(self.now);
+                Next::EndCall
+            }
+            (Status::Succeeded, Some(Verdict::Refused)) => {
+                self.flag(Contradiction::FailedAfterSucceeded)
+            }
+            (Status::Failed, Some(Verdict::Confirmed | Verdict::Pending)) => {
+                self.flag(Contradiction::EffectAfterFailed)
+            }
+            (Status::Open | Status::Unknown | Status::Succeeded | Status::Failed, _) => {
+                Next::Nothing
+            }
+        }
+    }
+
+    fn our_failure(&self) -> Option<SafeText> {
+        let seen = evidence::objects(&self.op.evidence);
+        let failed = seen
+            .values()
+            .map(|(o, _)| *o)
+            .find(|o| matches!(o.status, ObjectStatus::Failed | ObjectStatus::Canceled))?;
+        let why = failed
+            .failure_reason
+            .as_ref()
+            .map_or("no reason given", SafeText::as_str);
+        Some(SafeText::new(&format!(
+            "the provider's refund {} failed: {why}",
+            failed.id
+        )))
+    }
+
+    fn flag(&mut self, contradiction: Contradiction) -> Next {
+        self.op.row.contradicted = Some(contradiction);
+        Next::Nothing
+    }
+
+    pub(super) fn succeed(&mut self, by: &Actor) -> Next {
+        self.close(Status::Succeeded, by)
+    }
+
+    pub(super) fn fail(
+        &mut self,
+        by: &Actor,
+        failure: FailureClass,
+        why: Option<SafeText>,
+    ) -> Next {
+        self.op.row.failure = Some(failure);
+        self.op.row.failure_text = why;
+        self.close(Status::Failed, by)
+    }
+
+    fn close(&mut self, status: Status, by: &Actor) -> Next {
+        let row = &mut self.op.row;
+        row.status = status;
+        row.closed_at = Some(self.now);
+        row.closed_by = Some(by.to_string());
+        row.held = false;
+        row.proposal = None;
+        Next::Settled
+    }
+
+    pub(super) fn unknown(&mut self, reason: UnknownReason) -> Next {
+        let row = &mut self.op.row;
+        row.status = Status::Unknown;
+        row.reason = Some(reason);
+        row.unknown_at = Some(self.now);
+        Next::Settled
+    }
+
+    /// The finished step. The version moves with what decisions are bound to, and with nothing else.
+    pub(super) fn step(
+        mut self,
+        terms: &Terms,
+        actor: Actor,
+        action: Action,
+        detail: Value,
+        next: Next,
+    ) -> Step {
+        self.reassess(terms);
+        if self.bound_to_version(&self.before) != self.bound_to_version(&self.op) {
+            self.op.row.version = self.op.row.version.saturating_add(1);
+        }
+        let row = &mut self.op.row;
+        row.audit_seq = row.audit_seq.saturating_add(1);
+        row.updated_at = self.now.max(row.updated_at);
+        let mut detail = detail;
+        if let Value::Object(map) = &mut detail {
+            map.insert("status".into(), json!(row.status));
+            map.insert("version".into(), json!(row.version));
+        }
+        Step {
+            op: self.op,
+            audit: AuditEntry {
+                actor,
+                action,
+                detail,
+            },
+            next,
+        }
+    }
+
+    #[allow(clippy::unused_self, reason = "reads as a question about the draft")]
+    fn bound_to_version(&self, op: &Operation) -> impl PartialEq + use<> {
+        let row = &op.row;
+        let objects: Vec<_> = evidence::objects(&op.evidence)
+            .into_iter()
+            .map(|(id, (object, bearing))| (id.clone(), object.status, bearing))
+            .collect();
+        let attempts: Vec<_> = op.attempts.iter().map(Attempt::class).collect();
+        let flags = (
+            row.status,
+            row.held,
+            row.contradicted,
+            row.corrections,
+            row.reason,
+        );
+        (flags, row.verdict, attempts, objects)
+    }
+}

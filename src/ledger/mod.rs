@@ -1,0 +1,329 @@
+//! The ledger: the one place that remembers, in steps of the domain rather than rows to edit.
+//!
+//! Owns: durability, the transaction around each step, leases, the audit chain, paging. Never:
+//! talks to a provider, decides anything about money (it calls `domain`), or keeps a transaction
+//! open across a provider call. Tests: `tests/ledger.rs`, one suite for every store.
+
+pub mod query;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::watch;
+
+use crate::domain::Instant;
+use crate::domain::evidence::ProviderObject;
+use crate::domain::identity::Identity;
+use crate::domain::ids::{
+    AgentName, CallId, EngineId, OperationId, OrderId, PaymentId, ProviderName, ProviderRef,
+    ReviewerName, SessionId, ToolName,
+};
+use crate::domain::key::IdempotencyKey;
+use crate::domain::opening::{Got, Resolved};
+use crate::domain::operation::{Operation, OperationRow};
+use crate::domain::policy::Circuit;
+use crate::domain::tool_call::{RefundArguments, ToolCall, ToolResult};
+use crate::domain::transition::{Event, Refusal, Step};
+
+pub use query::{AuditRow, CallQuery, Counts, Detail, Filter, Listed, Page, PageQuery, Sort, Tab};
+
+/// A shared handle on a ledger.
+pub type SharedLedger = Arc<dyn Ledger>;
+
+/// Why the ledger could not answer. A refusal of the domain is not an error.
+#[derive(Debug, thiserror::Error)]
+pub enum LedgerError {
+    #[error("{0}")]
+    NotALedger(String),
+    #[error("the ledger cannot be reached: {0}")]
+    Unreachable(String),
+    #[error(
+        "the ledger was written for {stamped}; this configuration is {configured}. Use another ledger or the provider it was bound to"
+    )]
+    Bound { stamped: String, configured: String },
+    #[error("the ledger refused the write: {0}")]
+    Constraint(String),
+    #[error("the ledger holds something that cannot be read: {0}")]
+    Damaged(String),
+}
+
+/// A call as it comes in.
+#[derive(Clone, Debug)]
+pub struct NewCall {
+    pub id: CallId,
+    pub agent: AgentName,
+    pub tool: ToolName,
+    /// Canonical JSON text.
+    pub arguments: String,
+    pub session: Option<SessionId>,
+}
+
+/// What accepting a call found.
+#[derive(Clone, Debug)]
+pub enum Accepted {
+    /// Stored now, durably.
+    New(ToolCall),
+    /// This agent's call of that id, with the same arguments, is known.
+    Known(ToolCall),
+    /// The id is known with other arguments.
+    Conflict,
+}
+
+/// A call under an engine's lease.
+#[derive(Clone, Debug)]
+pub struct LeasedCall {
+    pub call: ToolCall,
+    pub engine: EngineId,
+    /// Fences writes of an engine that lost the lease (I25).
+    pub epoch: i64,
+}
+
+/// The rows of an order and payment, and a mark that changes when any of them does.
+#[derive(Clone, Debug)]
+pub struct OrderRows {
+    pub got: Got,
+    pub mark: String,
+}
+
+/// What opening a row needs; the ledger repeats get and check in its own transaction (step 5).
+#[derive(Clone, Debug)]
+pub struct OpenRow {
+    pub id: OperationId,
+    pub key: IdempotencyKey,
+    pub tool: ToolName,
+    pub provider: ProviderName,
+    pub identity: Identity,
+    pub arguments: RefundArguments,
+    pub resolved: Resolved,
+    /// The exact bytes every attempt sends.
+    pub request: Vec<u8>,
+    /// Mark of [`OrderRows`] from before the provider was read.
+    pub mark: String,
+}
+
+/// What opening gave.
+#[derive(Clone, Debug)]
+pub enum Opening {
+    /// Committed with its key, before anything is sent.
+    Opened(OperationId),
+    /// An existing row answers.
+    Row(OperationId),
+    /// The call ends here.
+    Answer(Box<ToolResult>),
+    /// A row of this order or payment changed since the provider was read: start again.
+    Changed,
+}
+
+/// What an attempt to drive a row gave.
+#[derive(Clone, Debug)]
+pub enum Drive {
+    /// This call drives it now.
+    Mine(Box<Operation>),
+    /// Another call drives it; wait for its answer.
+    Joined,
+    /// Closed, unknown or held: nothing is left to drive.
+    Settled,
+}
+
+/// Why a call ends without its row being settled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// Its own attempts, tries or time are spent, or the row is settled.
+    Done,
+    /// The row is joined by nobody and the tool cannot send now.
+    Unavailable,
+}
+
+/// A tool's shared state.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolState {
+    pub tool: ToolName,
+    /// Who paused it and why.
+    pub paused: Option<(String, String)>,
+    pub circuit: Circuit,
+}
+
+/// An engine as others see it through the ledger.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EngineSeen {
+    pub engine: EngineId,
+    pub host: String,
+    pub pid: u32,
+    pub workers: u32,
+    pub in_flight: u32,
+    pub started_at: Instant,
+    pub seen_at: Instant,
+    pub stopped: bool,
+}
+
+/// What a ledger is bound to at its first send.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    pub provider: ProviderName,
+    /// Scheme, host and port of its API.
+    pub origin: String,
+    pub account: Option<String>,
+    /// `simulator`, `test` or `live`.
+    pub mode: String,
+}
+
+/// An answer of the domain, or a failure of the store.
+pub type Applied = Result<Result<Step, Refusal>, LedgerError>;
+
+/// The ledger in domain steps. Every method is one transaction; none is cancelled halfway when the
+/// caller's future is dropped.
+#[async_trait]
+pub trait Ledger: Send + Sync {
+    // --- calls ---------------------------------------------------------------------------------
+
+    /// Stores a call durably before it is acknowledged (I26).
+    async fn accept_call(&self, call: NewCall) -> Result<Accepted, LedgerError>;
+    /// Takes up to `max` calls that wait or whose engine is gone, oldest first.
+    async fn lease_calls(
+        &self,
+        engine: &EngineId,
+        lease: Duration,
+        max: u32,
+    ) -> Result<Vec<LeasedCall>, LedgerError>;
+    /// Takes this one call, if nobody has it.
+    async fn lease_call(
+        &self,
+        engine: &EngineId,
+        lease: Duration,
+        agent: &AgentName,
+        id: &CallId,
+    ) -> Result<Option<LeasedCall>, LedgerError>;
+    /// Extends everything this engine holds; answers how many calls that were.
+    async fn renew(&self, engine: &EngineId, lease: Duration) -> Result<u64, LedgerError>;
+    /// Gives back what this engine holds without having begun to send.
+    async fn release(&self, call: &LeasedCall) -> Result<(), LedgerError>;
+    /// Ends a call with the answer its row gives now; joined calls get the same.
+    async fn finish_call(
+        &self,
+        call: &LeasedCall,
+        ending: Ending,
+    ) -> Result<ToolResult, LedgerError>;
+    /// Ends a call that got no row.
+    async fn answer_call(
+        &self,
+        call: &LeasedCall,
+        result: ToolResult,
+    ) -> Result<ToolResult, LedgerError>;
+    /// Notes that the caller has the answer.
+    async fn delivered(&self, agent: &AgentName, id: &CallId) -> Result<(), LedgerError>;
+
+    // --- operations ----------------------------------------------------------------------------
+
+    /// Step 3 of the protocol, on the rows of the order and (when known) the payment.
+    async fn get(
+        &self,
+        tool: &ToolName,
+        args: &RefundArguments,
+        payment: Option<&PaymentId>,
+    ) -> Result<OrderRows, LedgerError>;
+    /// Step 5: the row with its key, once, or whoever was first.
+    async fn open(&self, call: &LeasedCall, row: OpenRow) -> Result<Opening, LedgerError>;
+    /// Takes the right to drive a row, or joins its driver; a dead driver's attempt in flight is
+    /// recorded as interrupted.
+    async fn drive(
+        &self,
+        operation: &OperationId,
+        call: &LeasedCall,
+        lease: Duration,
+    ) -> Result<Drive, LedgerError>;
+    /// Counts an attempt durably, if everything allows it (I7).
+    async fn authorise(&self, operation: &OperationId, call: &LeasedCall) -> Applied;
+    /// Applies any other event. Which objects are attached elsewhere is read in the same transaction.
+    async fn apply(&self, operation: &OperationId, event: Event) -> Applied;
+    /// Open rows that a sweep may have something to do for.
+    async fn sweepable(&self) -> Result<Vec<OperationId>, LedgerError>;
+
+    // --- shared limits ---------------------------------------------------------------------------
+
+    /// Takes one read of the provider's read budget, or says how long to wait.
+    async fn take_read(&self, provider: &ProviderName)
+    -> Result<Result<(), Duration>, LedgerError>;
+    /// Takes the right to one review lookup: one at a time per operation, and a cooldown.
+    async fn begin_lookup(
+        &self,
+        operation: &OperationId,
+        by: &ReviewerName,
+    ) -> Result<Result<(), LookupBusy>, LedgerError>;
+    /// Ends it.
+    async fn end_lookup(&self, operation: &OperationId) -> Result<(), LedgerError>;
+    /// Notes a failed connection, which is no attempt but counts towards the circuit.
+    async fn connection_failed(
+        &self,
+        tool: &ToolName,
+        operation: &OperationId,
+    ) -> Result<(), LedgerError>;
+    /// Notes a read-only probe of an open circuit.
+    async fn probed(&self, tool: &ToolName, succeeded: bool) -> Result<(), LedgerError>;
+    /// Pauses or resumes a tool.
+    async fn pause(&self, tool: &ToolName, by: Option<(&str, &str)>) -> Result<(), LedgerError>;
+    /// Binds the ledger at the first send, or refuses another origin, account or mode.
+    async fn bind(&self, stamp: &Stamp) -> Result<(), LedgerError>;
+    /// Tells others that this engine lives.
+    async fn engine_seen(&self, engine: &EngineSeen) -> Result<(), LedgerError>;
+    /// A lead accepts the wall clock as it is now.
+    async fn accept_clock(&self, by: &ReviewerName) -> Result<(), LedgerError>;
+    /// Whether the wall clock ran back behind the ledger's mark or away from the boot clock.
+    async fn clock_alarm(&self) -> Result<bool, LedgerError>;
+
+    // --- reading -----------------------------------------------------------------------------------
+
+    async fn page(&self, query: &PageQuery) -> Result<Page, LedgerError>;
+    async fn counts(&self) -> Result<Counts, LedgerError>;
+    async fn detail(&self, operation: &OperationId) -> Result<Option<Detail>, LedgerError>;
+    async fn rows(&self, operations: &[OperationId]) -> Result<Vec<OperationRow>, LedgerError>;
+    async fn call(&self, agent: &AgentName, id: &CallId) -> Result<Option<ToolCall>, LedgerError>;
+    async fn calls(&self, query: &CallQuery) -> Result<Vec<ToolCall>, LedgerError>;
+    async fn tools(&self) -> Result<Vec<ToolState>, LedgerError>;
+    async fn engines(&self) -> Result<Vec<EngineSeen>, LedgerError>;
+    async fn stamps(&self) -> Result<Vec<Stamp>, LedgerError>;
+    /// The rows of an order or payment, for the sums of [`crate::domain::opening`].
+    async fn order_rows(
+        &self,
+        tool: &ToolName,
+        order: &OrderId,
+        payment: Option<&PaymentId>,
+    ) -> Result<Vec<OperationRow>, LedgerError>;
+    /// Whom else these objects belong to.
+    async fn owners(
+        &self,
+        provider: &ProviderName,
+        refs: &[ProviderRef],
+    ) -> Result<Vec<(ProviderRef, OperationId)>, LedgerError>;
+    /// Moves whenever something changed, here or in another process: a hint, without content.
+    fn changed(&self) -> watch::Receiver<u64>;
+    /// Waits for what is being written and closes.
+    async fn close(&self);
+}
+
+/// Why a review lookup may not run now.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LookupBusy {
+    #[error("{by} is looking it up right now")]
+    Running { by: String },
+    #[error("it was looked up a moment ago; again in {} s", wait.as_secs().saturating_add(1))]
+    Cooldown { wait: Duration },
+}
+
+/// Marks objects of `objects` that belong to another operation than `operation`.
+#[must_use]
+pub fn mark_taken(
+    objects: Vec<ProviderObject>,
+    owners: &[(ProviderRef, OperationId)],
+    operation: &OperationId,
+) -> Vec<(ProviderObject, bool)> {
+    objects
+        .into_iter()
+        .map(|o| {
+            let taken = owners
+                .iter()
+                .any(|(id, owner)| *id == o.id && owner != operation);
+            (o, taken)
+        })
+        .collect()
+}

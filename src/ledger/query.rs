@@ -1,0 +1,170 @@
+//! What is read from a ledger: pages, counts, one operation with its history.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::Instant;
+use crate::domain::ids::{CallId, EngineId, OperationId, OrderId, SessionId, ToolName};
+use crate::domain::operation::{Operation, OperationRow, UnknownReason};
+use crate::domain::tool_call::{CallState, ToolCall};
+
+/// A list on the screen, or a `--status` of the CLI.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    Serialize,
+    Deserialize,
+    strum::IntoStaticStr,
+    strum::EnumString,
+    strum::VariantArray,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum Tab {
+    /// What needs a person, in the order of urgency.
+    Review,
+    Open,
+    Unknown,
+    Succeeded,
+    Failed,
+    #[default]
+    All,
+}
+
+/// The column a list is sorted by.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    strum::IntoStaticStr,
+    strum::EnumString,
+    strum::VariantArray,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum Sort {
+    #[default]
+    Updated,
+    Created,
+    Amount,
+    Attempts,
+    KeyLeft,
+    Order,
+}
+
+/// Which rows. All parts must hold; free text is matched literally (no wildcards reach SQL).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    pub tool: Option<String>,
+    pub order: Option<String>,
+    pub session: Option<String>,
+    pub call: Option<String>,
+    pub key: Option<String>,
+    pub provider_ref: Option<String>,
+    pub reason: Option<UnknownReason>,
+    /// Created longer ago than this.
+    pub age_over: Option<Duration>,
+    /// Key time left below this.
+    pub left_under: Option<Duration>,
+    /// Minor units.
+    pub amount_over: Option<i64>,
+    /// Anywhere in operation id, order, payment or provider's id.
+    pub text: Option<String>,
+}
+
+/// One page of a list.
+#[derive(Clone, Debug, Default)]
+pub struct PageQuery {
+    pub tab: Tab,
+    pub filter: Filter,
+    pub sort: Sort,
+    /// Smallest first instead of largest first.
+    pub ascending: bool,
+    /// Continues behind this row (keyset, not offset).
+    pub after: Option<OperationId>,
+    pub limit: u32,
+}
+
+/// A row in a list.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Listed {
+    pub row: OperationRow,
+    pub claimed_by: Option<String>,
+    /// An engine drives it now.
+    pub driven: bool,
+    pub sessions: Vec<SessionId>,
+}
+
+/// A page and whether more follows.
+#[derive(Clone, Debug, Default)]
+pub struct Page {
+    pub rows: Vec<Listed>,
+    pub more: bool,
+}
+
+/// How many rows each list has, and the queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub review: u64,
+    pub open: u64,
+    pub unknown: u64,
+    pub succeeded: u64,
+    pub failed: u64,
+    /// Calls accepted and not begun.
+    pub queued: u64,
+    /// Calls under a lease.
+    pub running: u64,
+    /// Attempts without an outcome.
+    pub in_flight: u64,
+}
+
+impl Counts {
+    /// All operations.
+    #[must_use]
+    pub fn all(&self) -> u64 {
+        self.open + self.unknown + self.succeeded + self.failed
+    }
+}
+
+/// One operation with everything that belongs to it.
+#[derive(Clone, Debug)]
+pub struct Detail {
+    pub op: Operation,
+    pub calls: Vec<ToolCall>,
+    pub audit: Vec<AuditRow>,
+    pub claimed_by: Option<String>,
+    /// Who drives it now.
+    pub driver: Option<(EngineId, CallId)>,
+}
+
+/// One entry of an operation's audit chain.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct AuditRow {
+    pub seq: i64,
+    pub at: Instant,
+    pub actor: String,
+    pub os_user: String,
+    pub action: String,
+    pub detail: serde_json::Value,
+    pub hash: String,
+}
+
+/// Which calls.
+#[derive(Clone, Debug, Default)]
+pub struct CallQuery {
+    pub state: Option<CallState>,
+    pub tool: Option<ToolName>,
+    pub order: Option<OrderId>,
+    pub limit: u32,
+}

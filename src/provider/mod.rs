@@ -1,0 +1,91 @@
+//! Providers: who really makes the effect. One trait, one adapter per kind of provider.
+//!
+//! Owns: the wire, classification of replies, reading back. Never: decides what follows from an
+//! outcome (that is `domain`), retries, follows redirects, or touches the ledger. One attempt is one
+//! request on one fresh connection (I12). Tests: `tests/stripe.rs`.
+
+pub mod stripe;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use crate::domain::evidence::ProviderObject;
+use crate::domain::ids::{ChargeId, OperationId, OrderId, PaymentId, ProviderName, ProviderRef};
+use crate::domain::opening::Resolved;
+use crate::domain::operation::OperationRow;
+use crate::domain::outcome::Outcome;
+use crate::domain::policy::Profile;
+use crate::domain::text::SafeText;
+use crate::domain::tool_call::RefundArguments;
+use crate::domain::transition::Lookup;
+
+/// A shared handle on a provider.
+pub type SharedProvider = Arc<dyn Provider>;
+
+/// What is asked of a provider before a row may be opened.
+#[derive(Clone, Debug)]
+pub struct ResolveQuery {
+    pub order: OrderId,
+    pub payment: Option<PaymentId>,
+    pub charge: Option<ChargeId>,
+}
+
+/// Why an order could not be resolved to one payment.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ResolveError {
+    /// No payment, several, or one of another order: the call is rejected.
+    #[error("{0}")]
+    Refused(SafeText),
+    /// The provider could not be read: the call is rejected as unavailable.
+    #[error("the provider could not be read: {0}")]
+    Unreadable(SafeText),
+}
+
+/// Why something could not be read, or a connection not be made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ReadError(pub SafeText);
+
+/// A provider that can make, list and fetch one kind of object.
+#[async_trait]
+pub trait Provider: Send + Sync {
+    fn name(&self) -> &ProviderName;
+    /// Its promises.
+    fn profile(&self) -> &Profile;
+    /// Scheme, host and port, as the ledger is stamped with.
+    fn origin(&self) -> String;
+    /// `simulator`, `test` or `live`.
+    fn mode(&self) -> &'static str;
+    /// The account behind the credentials, where it can be known.
+    async fn account(&self) -> Result<Option<String>, ReadError>;
+    /// Step 4: the payment of an order, what was captured and what was refunded, by anybody.
+    async fn resolve(&self, query: &ResolveQuery) -> Result<Resolved, ResolveError>;
+    /// The exact bytes that every attempt of the operation will send; our id is in its metadata.
+    fn request(
+        &self,
+        operation: &OperationId,
+        args: &RefundArguments,
+        resolved: &Resolved,
+    ) -> Vec<u8>;
+    /// A fresh connection, ready for one request. Nothing of the request has been sent.
+    async fn connect(&self) -> Result<Box<dyn Ready>, ReadError>;
+    /// Asks what exists for the operation's payment; read-only, without a key (I22).
+    async fn lookup(&self, row: &OperationRow) -> Lookup;
+    /// The requests that [`Provider::lookup`] sends, for a person to see beforehand.
+    fn lookup_requests(&self, row: &OperationRow) -> Vec<String>;
+    /// One object by its id; `None` where the provider does not know it.
+    async fn fetch(&self, id: &ProviderRef) -> Result<Option<ProviderObject>, ReadError>;
+    /// Whether a read-only request succeeds now.
+    async fn probe(&self) -> bool;
+    /// Where a person finds the object.
+    fn url(&self, id: &ProviderRef) -> Option<String>;
+}
+
+/// One connection that sends one request and is then gone.
+#[async_trait]
+pub trait Ready: Send {
+    /// Sends the row's stored bytes with its key, and classifies what came back. Total: never fails,
+    /// never waits longer than the profile's timeout.
+    async fn send(self: Box<Self>, row: &OperationRow) -> Outcome;
+}

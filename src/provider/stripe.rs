@@ -1,0 +1,1 @@
+//! Stripe API v1.
