@@ -7,3 +7,4 @@ pub mod ledger;
 pub mod provider;
 pub mod review;
 pub mod simulator;
+pub mod tui;
