@@ -2,7 +2,7 @@
 //!
 //! Owns: the closed list of actions, which of them act, and [`Frozen`], the only thing that may lead
 //! to a write. Never: decides whether something is allowed (`review` does). Tests:
-//! `tests/tui_safety.rs`, `tests/tui_keymap.rs`.
+//! `tests/tui_safety.rs`, `tests/tui_rules.rs`.
 
 pub use crate::domain::review_event::Person;
 pub use crate::review::{Ask, Asked, Decided, Level};

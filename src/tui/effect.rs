@@ -3,7 +3,7 @@
 //! Owns: the closed [`Effect`] enum and [`Runner`], which reads the ledger, asks the gate and sends
 //! the answers back through a bounded channel. Never: draws, decides, or runs on the UI task (U43).
 //! A panic in a task becomes an answer, so that the screen never waits for ever. Tests:
-//! `tests/tui_effects.rs`.
+//! `tests/tui_terminal.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;

@@ -2,7 +2,7 @@
 //!
 //! Owns: the second of two sanitisers (the first stands at the border, see `domain::text`) and the
 //! only place that cuts text to a width. Never: reads the time or the model. Tests:
-//! `tests/tui_format.rs`, `tests/tui_properties.rs`.
+//! `tests/tui_rules.rs`, `tests/tui_properties.rs`.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Terminal events in our own words.
 //!
 //! Owns: the one normaliser of presses, repeats and releases (U16), and telling a burst from typing
-//! (U14). Never: decides what a key means. Tests: `tests/tui_input.rs`.
+//! (U14). Never: decides what a key means. Tests: `tests/tui_rules.rs`.
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 

@@ -1,7 +1,7 @@
 //! The key map: one table that feeds dispatch, hints, help and the README.
 //!
 //! Owns: which key means what in which part of the screen. Never: carries anything out. Two actions
-//! on one key is a start-up error. Tests: `tests/tui_keymap.rs`.
+//! on one key is a start-up error. Tests: `tests/tui_rules.rs`.
 
 use std::fmt;
 
@@ -122,6 +122,7 @@ pub struct Binding {
 
 use Context::{Detail, Dialog, Filter, Help, List};
 
+const LISTS: &str = "the lists: review, open, unknown, succeeded, failed, all";
 const EVERYWHERE: &[Context] = &[List, Detail, Filter, Dialog, Help];
 const ROWS: &[Context] = &[List, Detail];
 const PAGES: &[Context] = &[List, Detail, Help];
@@ -146,46 +147,46 @@ const fn b(
 pub const TABLE: &[Binding] = &[
     b(Action::Open, &["enter"], &[List], "open the operation under the cursor", "open"),
     b(Action::Back, &["esc"], EVERYWHERE, "one layer back", "back"),
-    b(Action::Down, &["j", "down"], PAGES, "down", ""),
-    b(Action::Up, &["k", "up"], PAGES, "up", ""),
-    b(Action::HalfDown, &["ctrl-d"], PAGES, "half a page down", ""),
-    b(Action::HalfUp, &["ctrl-u"], PAGES, "half a page up", ""),
-    b(Action::PageDown, &["pgdn", "ctrl-f"], PAGES, "a page down", ""),
-    b(Action::PageUp, &["pgup", "ctrl-b"], PAGES, "a page up", ""),
-    b(Action::Top, &["g g", "home"], PAGES, "to the top, with the new rows", ""),
-    b(Action::Bottom, &["G", "end"], PAGES, "to the end", ""),
-    b(Action::PrevRow, &["left"], &[Detail], "the previous operation", ""),
-    b(Action::NextRow, &["right"], &[Detail], "the next operation", ""),
-    b(Action::Review, &["1"], ROWS, "what needs a person, most urgent first", ""),
-    b(Action::OpenRows, &["2"], ROWS, "open operations", ""),
-    b(Action::Unknown, &["3"], ROWS, "operations nobody knows the outcome of", ""),
-    b(Action::Succeeded, &["4"], ROWS, "succeeded operations", ""),
-    b(Action::Failed, &["5"], ROWS, "failed operations", ""),
-    b(Action::All, &["6"], ROWS, "all operations", ""),
-    b(Action::NextTab, &["tab"], ROWS, "the next list", ""),
-    b(Action::PrevTab, &["backtab"], ROWS, "the previous list", ""),
+    b(Action::Down, &["j", "down"], PAGES, "down, up", ""),
+    b(Action::Up, &["k", "up"], PAGES, "down, up", ""),
+    b(Action::HalfDown, &["ctrl-d"], PAGES, "half a page down, up", ""),
+    b(Action::HalfUp, &["ctrl-u"], PAGES, "half a page down, up", ""),
+    b(Action::PageDown, &["pgdn", "ctrl-f"], PAGES, "a page down, up", ""),
+    b(Action::PageUp, &["pgup", "ctrl-b"], PAGES, "a page down, up", ""),
+    b(Action::Top, &["g g", "home"], PAGES, "to the top (with the new rows), to the end", ""),
+    b(Action::Bottom, &["G", "end"], PAGES, "to the top (with the new rows), to the end", ""),
+    b(Action::PrevRow, &["left"], &[Detail], "in the detail: the previous, the next operation", ""),
+    b(Action::NextRow, &["right"], &[Detail], "in the detail: the previous, the next operation", ""),
+    b(Action::Review, &["1"], ROWS, LISTS, ""),
+    b(Action::OpenRows, &["2"], ROWS, LISTS, ""),
+    b(Action::Unknown, &["3"], ROWS, LISTS, ""),
+    b(Action::Succeeded, &["4"], ROWS, LISTS, ""),
+    b(Action::Failed, &["5"], ROWS, LISTS, ""),
+    b(Action::All, &["6"], ROWS, LISTS, ""),
+    b(Action::NextTab, &["tab"], ROWS, "the next, the previous list", ""),
+    b(Action::PrevTab, &["backtab"], ROWS, "the next, the previous list", ""),
     b(Action::Filter, &["/"], ROWS, "filter the list", "filter"),
-    b(Action::TakeIn, &["."], ROWS, "show the announced new rows", ""),
+    b(Action::TakeIn, &["."], ROWS, "show the new rows that were announced", ""),
     b(Action::Follow, &["f"], ROWS, "let the list move by itself until the next key", ""),
-    b(Action::Sort, &["s"], ROWS, "sort by the next column", ""),
-    b(Action::Reverse, &["S"], ROWS, "reverse the order", ""),
+    b(Action::Sort, &["s"], ROWS, "sort by the next column, reverse the order", ""),
+    b(Action::Reverse, &["S"], ROWS, "sort by the next column, reverse the order", ""),
     b(Action::Pause, &["p"], ROWS, "pause or resume reading the ledger", ""),
-    b(Action::Times, &["t"], ROWS, "times relative, in UTC, or local", ""),
-    b(Action::Wide, &["w"], ROWS, "detail over the whole screen, or beside the list", ""),
+    b(Action::Times, &["t"], ROWS, "times relative, in UTC, local", ""),
+    b(Action::Wide, &["w"], ROWS, "the detail over the whole screen, and back", ""),
     b(Action::Note, &["n"], ROWS, "write a note", "note"),
     b(Action::Lookup, &["L"], ROWS, "look it up at the provider (only reads)", "look up"),
-    b(Action::CloseSucceeded, &["R"], ROWS, "close as succeeded (refunded)", "refunded"),
-    b(Action::CloseFailed, &["F"], ROWS, "close as failed", "failed"),
-    b(Action::Stop, &["X"], ROWS, "stop an open operation: it becomes unknown", ""),
-    b(Action::Approve, &["A"], ROWS, "approve a held operation or a proposal", ""),
-    b(Action::Reject, &["D"], ROWS, "reject a held operation or a proposal", ""),
-    b(Action::Correct, &["C"], ROWS, "correct a contradicted operation", ""),
+    b(Action::Stop, &["X"], ROWS, "stop an open operation: it becomes unknown", "stop"),
+    b(Action::Approve, &["A"], ROWS, "approve, reject a held operation or a proposal", "approve"),
+    b(Action::Reject, &["D"], ROWS, "approve, reject a held operation or a proposal", "reject"),
+    b(Action::Correct, &["C"], ROWS, "correct a contradicted operation", "correct"),
+    b(Action::CloseSucceeded, &["R"], ROWS, "close as succeeded (refunded), as failed", "refunded"),
+    b(Action::CloseFailed, &["F"], ROWS, "close as succeeded (refunded), as failed", "failed"),
     b(Action::Apply, &["enter"], &[Filter], "apply the filter", "apply"),
-    b(Action::NextField, &["tab", "down"], &[Dialog], "the next field", "next field"),
-    b(Action::PrevField, &["backtab", "up"], &[Dialog], "the previous field", ""),
-    b(Action::Proceed, &["enter"], &[Dialog], "next field; on Cancel: cancel; never confirms", ""),
+    b(Action::NextField, &["tab", "down"], &[Dialog], "the next, the previous field", ""),
+    b(Action::PrevField, &["backtab", "up"], &[Dialog], "the next, the previous field", ""),
+    b(Action::Proceed, &["enter"], &[Dialog], "the next field; on Cancel: cancel; never confirms", ""),
     b(Action::Reread, &["ctrl-r"], &[Dialog], "read the row again after it moved on", ""),
-    b(Action::Commit, &["ctrl-y"], &[Dialog], "confirm what the dialog shows", "confirm"),
+    b(Action::Commit, &["ctrl-y"], &[Dialog], "confirm what the dialog shows", ""),
     b(Action::Redraw, &["ctrl-l"], EVERYWHERE, "draw the screen anew", ""),
     b(Action::Suspend, &["ctrl-z"], EVERYWHERE, "suspend; fg comes back", ""),
     b(Action::Interrupt, &["ctrl-c"], EVERYWHERE, "twice: quit; while quitting: leave at once", ""),
@@ -289,24 +290,37 @@ pub fn spelled(keys: &str) -> String {
     }
 }
 
-/// The hints of a part of the screen: key and word.
-pub fn hints(context: Context) -> impl Iterator<Item = (String, &'static str)> {
+/// The hints of a part of the screen: action, key and word.
+pub fn hints(context: Context) -> impl Iterator<Item = (Action, String, &'static str)> {
     TABLE
         .iter()
         .filter(move |b| !b.hint.is_empty() && b.on.contains(&context))
-        .filter_map(|b| Some((spelled(b.keys.first()?), b.hint)))
+        .filter_map(|b| Some((b.action, spelled(b.keys.first()?), b.hint)))
+}
+
+/// Keys and what they do, for the bindings that `belongs` chooses; neighbours with one text share a
+/// line.
+pub fn lines(belongs: impl Fn(&Binding) -> bool) -> Vec<(String, &'static str)> {
+    let mut out: Vec<(String, &'static str)> = Vec::new();
+    for binding in TABLE.iter().filter(|b| belongs(b)) {
+        let keys: Vec<String> = binding.keys.iter().map(|k| spelled(k)).collect();
+        let keys = keys.join(" ");
+        match out.last_mut().filter(|(_, help)| *help == binding.help) {
+            Some((all, _)) => {
+                all.push(' ');
+                all.push_str(&keys);
+            }
+            None => out.push((keys, binding.help)),
+        }
+    }
+    out
 }
 
 /// The key map for the README: keys and what they do.
 #[must_use]
 pub fn key_table() -> Vec<(String, String)> {
-    TABLE
-        .iter()
-        .map(|b| {
-            let keys: Vec<String> = b.keys.iter().map(|k| spelled(k)).collect();
-            (keys.join(", "), b.help.to_owned())
-        })
-        .collect()
+    let all = lines(|_| true).into_iter();
+    all.map(|(keys, help)| (keys, help.to_owned())).collect()
 }
 
 impl fmt::Display for Context {

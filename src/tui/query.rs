@@ -2,7 +2,7 @@
 //!
 //! Owns: the little language behind `/` and where exactly a word is wrong. Never: reads the ledger.
 //! Money is minor units, or a decimal with its currency; a bare decimal is refused, because it would
-//! be a guess (U19). Tests: `tests/tui_query.rs`.
+//! be a guess (U19). Tests: `tests/tui_rules.rs`.
 
 use std::time::Duration;
 
@@ -128,7 +128,7 @@ fn set(parsed: &mut Parsed, name: &str, value: &str) -> Result<(), String> {
             let near = NAMES.iter().find(|n| n.trim_end_matches([':', '<', '>']) == same);
             return Err(match near {
                 Some(right) => format!("write {right}"),
-                None => format!("no such qualifier; there are {}", NAMES.join(" ")),
+                None => format!("no such qualifier: {}", NAMES.join(" ")),
             });
         }
     }
@@ -138,7 +138,7 @@ fn set(parsed: &mut Parsed, name: &str, value: &str) -> Result<(), String> {
 fn status(value: &str) -> Result<Tab, String> {
     let value = if value == "refunded" { "succeeded" } else { value };
     value.parse().map_err(|_| {
-        "no such status; there are review open unknown succeeded failed all".to_owned()
+        "no such status: open unknown succeeded failed review all".to_owned()
     })
 }
 
@@ -148,7 +148,7 @@ fn reason(value: &str) -> Result<UnknownReason, String> {
             .iter()
             .map(Into::into)
             .collect();
-        format!("no such reason; there are {}", all.join(" "))
+        format!("no such reason: {}", all.join(" "))
     })
 }
 

@@ -3,7 +3,7 @@
 //! Owns: which rows are shown in which order, and that the cursor is an operation id, never a
 //! position (U1–U5). Rows are updated where they stand; new ones are announced and shown when asked
 //! for; one that leaves stays as a tombstone while the cursor is on it; the selected row keeps its
-//! line on the screen. Never: reads the ledger. Tests: `tests/tui_selection.rs`.
+//! line on the screen. Never: reads the ledger. Tests: `tests/tui_properties.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,6 +38,8 @@ impl Entry {
 pub struct List {
     entries: Vec<Entry>,
     cursor: Option<OperationId>,
+    /// Where the cursor goes with the first page, if that has it.
+    wish: Option<OperationId>,
     offset: usize,
     height: usize,
     /// Nobody has touched the list: it moves by itself and the first row is marked.
@@ -69,10 +71,10 @@ impl List {
 
     /// The same, with the cursor to be put on `cursor` if the list has it.
     #[must_use]
-    pub fn at(height: usize, cursor: Option<OperationId>) -> Self {
+    pub fn at(height: usize, wish: Option<OperationId>) -> Self {
         Self {
+            wish,
             height,
-            cursor,
             ..Self::default()
         }
     }
@@ -207,6 +209,9 @@ impl List {
         (self.more_above, self.more_below, self.new) = (false, more, 0);
         self.latest.clear();
         let first = self.entries.first().map(|e| e.id().clone());
+        if let Some(wish) = self.wish.take() {
+            self.cursor = Some(wish);
+        }
         if self.follow {
             if self.cursor.is_some() && self.cursor != first {
                 self.moved_at = Some(now);
@@ -257,6 +262,7 @@ impl List {
     /// Moves the cursor by so many rows; the person has the list in hand from now on.
     pub fn step(&mut self, by: isize) {
         self.follow = false;
+        self.wish = None;
         if self.entries.is_empty() {
             return;
         }

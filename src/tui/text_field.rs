@@ -1,7 +1,7 @@
 //! One line of text being written.
 //!
 //! Owns: editing, its limit, and that nothing hostile gets in. Never: draws itself or commits
-//! anything; Enter and Tab belong to whoever holds the field. Tests: `tests/tui_dialog.rs`.
+//! anything; Enter and Tab belong to whoever holds the field. Tests: `tests/tui_safety.rs`.
 
 use tui_textarea::{CursorMove, TextArea};
 

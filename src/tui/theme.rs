@@ -3,7 +3,7 @@
 //! Owns: every colour of the screen, as the 16 ANSI colours, so that the terminal's own palette
 //! decides what they look like. Never white or black text (U46): the default foreground is the one
 //! that fits the background. A status is a glyph and a word, never a colour alone. Tests:
-//! `tests/tui_theme.rs`.
+//! `tests/tui_rules.rs`.
 
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::symbols::border;

@@ -16,7 +16,7 @@ use super::{keys, reading};
 use crate::domain::ids::{OperationId, ProviderRef};
 use crate::domain::since;
 
-const STALE: &str = "the screen is out of date, and nobody may act on that";
+const STALE: &str = "the screen is out of date; nobody may act";
 
 /// An action key: freezes what it was pressed on and asks the gate.
 pub fn act(model: &mut Model, action: Action) -> Vec<Effect> {
@@ -267,7 +267,7 @@ fn commit(model: &mut Model) -> Vec<Effect> {
         return Vec::new();
     }
     if environment != dialog.frozen.environment() {
-        dialog.missing = Some("this screen is of another environment now");
+        dialog.missing = Some("this screen is of another environment");
         return Vec::new();
     }
     for n in 0..dialog.fields.len() {
@@ -303,15 +303,15 @@ fn missing(dialog: &Dialog, n: usize) -> Option<&'static str> {
     let text = field.text().trim();
     match name {
         FieldName::Token if text != dialog.frozen.operation().token() => {
-            Some("type the end of the operation's id to confirm that it is this one")
+            Some("the operation's last four do not match")
         }
         FieldName::Environment if !text.eq_ignore_ascii_case(dialog.frozen.environment()) => {
-            Some("real money moves here: type the environment's name")
+            Some("the money is real: type the environment")
         }
         FieldName::Ref if ProviderRef::parse(text).is_err() => {
-            Some("type the provider's id of the refund (re_...)")
+            Some("type the provider's refund id (re_...)")
         }
-        FieldName::Note if text.is_empty() => Some("a note is needed: say what you saw and why"),
+        FieldName::Note if text.is_empty() => Some("a note is needed: what you saw and why"),
         _ => None,
     }
 }
@@ -329,11 +329,11 @@ pub fn pasted(model: &mut Model, text: &str) {
         match name {
             FieldName::Note | FieldName::Ref => field.paste(text),
             FieldName::Token | FieldName::Environment => {
-                dialog.missing = Some("this has to be typed; the paste was ignored");
+                dialog.missing = Some("this has to be typed; paste ignored");
             }
         }
     } else if open {
-        dialog.missing = Some("the paste was ignored: no text field has the focus");
+        dialog.missing = Some("paste ignored: no text field has the focus");
     }
 }
 

@@ -40,6 +40,15 @@ pub fn draw(model: &Model, frame: &mut Frame<'_>, regions: &Regions) {
     }
 }
 
+/// Which lines are on the screen: first, last, all.
+pub fn position(model: &Model) -> (usize, usize, usize) {
+    let regions = super::layout::of(model);
+    let inner = inner(regions.detail, &regions);
+    let all = lines(model, usize::from(inner.width)).len();
+    let first = model.detail.scroll.min(last_scroll(all, inner.height));
+    (first + 1, (first + usize::from(inner.height)).min(all), all)
+}
+
 /// How far the detail of `model` can be scrolled.
 pub fn scroll_limit(model: &Model) -> usize {
     let regions = super::layout::of(model);
@@ -103,7 +112,7 @@ pub fn lines(model: &Model, width: usize) -> Vec<Spans> {
     head(model, view, &mut out);
     facts(model, view, width, &mut out);
     closings(model, view, width, &mut out);
-    provider_objects(model, view, &mut out);
+    provider_objects(model, view, width, &mut out);
     section(model, "TIMELINE", &mut out);
     history(model, view, width, &mut out);
     out
@@ -265,37 +274,42 @@ fn ruling_text(model: &Model, ruling: &Ruling) -> (Role, String) {
 }
 
 /// Our row beside what the provider has, the differing fields marked.
-fn provider_objects(model: &Model, view: &DetailView, out: &mut Vec<Spans>) {
-    let op = &view.detail.op;
+fn provider_objects(model: &Model, view: &DetailView, width: usize, out: &mut Vec<Spans>) {
+    let (theme, op) = (&model.theme, &view.detail.op);
     let seen = objects(&op.evidence);
     if seen.is_empty() {
         return;
     }
     section(model, "AT THE PROVIDER", out);
     for (id, (object, bearing)) in seen {
-        let theme = &model.theme;
         let status: &str = object.status.into();
         let whose = match bearing {
             Bearing::Ours => (Role::Good, "ours"),
             Bearing::Ambiguous => (Role::Warn, "may be ours"),
         };
-        let mut spans = vec![
+        out.push(vec![
             span(theme, Role::Text, format!(" {id}  {status}  ")),
             span(theme, whose.0, whose.1),
-        ];
-        for (name, value, same) in compared(&op.row, object) {
-            let (sign, role) = if same {
-                ("=", Role::Dim)
-            } else {
-                (theme.glyphs.alarm, Role::Alarm)
-            };
-            spans.push(span(theme, role, format!("  {name} {sign} {value}")));
+        ]);
+        let indent = || span(theme, Role::Text, " ".repeat(NAMES + 1));
+        let mut spans = vec![indent()];
+        for (name, value, same) in compared(&op.row, object, theme.glyphs.ellipsis) {
+            let (sign, role) = if same { ("=", Role::Dim) } else { ("differs:", Role::Alarm) };
+            let next = span(theme, role, format!("{name} {sign} {value}   "));
+            if ink::width(&spans) + format::width(&next.content) > width && spans.len() > 1 {
+                out.push(std::mem::replace(&mut spans, vec![indent()]));
+            }
+            spans.push(next);
         }
         out.push(spans);
     }
 }
 
-fn compared(row: &OperationRow, object: &ProviderObject) -> [(&'static str, String, bool); 3] {
+fn compared(
+    row: &OperationRow,
+    object: &ProviderObject,
+    ellipsis: &str,
+) -> [(&'static str, String, bool); 3] {
     let amount = format::minor(object.amount_minor, object.currency);
     let same =
         object.amount_minor == row.money.minor() && object.currency == row.money.currency();
@@ -311,7 +325,7 @@ fn compared(row: &OperationRow, object: &ProviderObject) -> [(&'static str, Stri
         ),
         (
             "operation",
-            owner.map_or_else(none, |id| format::short_id(id, "…")),
+            owner.map_or_else(none, |id| format::short_id(id, ellipsis)),
             owner == Some(&row.id),
         ),
     ]

@@ -5,6 +5,7 @@
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
+use ratatui::style::{Modifier, Style};
 use ratatui::text::Span;
 use ratatui::widgets::{Block, Clear};
 
@@ -20,14 +21,25 @@ type Spans = Vec<Span<'static>>;
 
 /// Columns of the names on the left.
 const NAMES: usize = 12;
-const WIDEST: u16 = 84;
+const WIDEST: u16 = 80;
 
 /// Width and height that a dialog needs on the present screen.
 pub fn size(model: &Model, dialog: &Dialog) -> (u16, u16) {
-    let width = model.size.0.saturating_sub(2).min(WIDEST);
-    let lines = body(model, dialog, usize::from(width.saturating_sub(4)));
-    let height = u16::try_from(lines.len() + 2).unwrap_or(u16::MAX);
-    (width, height)
+    let width = model.size.0.min(WIDEST);
+    let inner = usize::from(width.saturating_sub(4));
+    let height = |lines: usize| u16::try_from(lines + 2).unwrap_or(u16::MAX);
+    let airy = height(body(model, dialog, inner, true).len());
+    if airy <= model.size.1 {
+        (width, airy)
+    } else {
+        (width, height(body(model, dialog, inner, false).len()))
+    }
+}
+
+/// Whether there is room for empty lines between the parts.
+fn is_airy(model: &Model, dialog: &Dialog, inner: Rect) -> bool {
+    let lines = body(model, dialog, usize::from(inner.width), true).len();
+    lines <= usize::from(inner.height)
 }
 
 /// Whether it fits; a dialog that is cut off must not take keys.
@@ -46,10 +58,12 @@ pub fn draw(model: &Model, frame: &mut Frame<'_>, dialog: &Dialog) {
         return;
     }
     let (width, height) = size(model, dialog);
+    dim(frame);
     let area = centre(frame.area(), width, height);
     let title = title(model, dialog);
     let inner = panel(model, frame, area, &title);
-    let lines = body(model, dialog, usize::from(inner.width));
+    let airy = is_airy(model, dialog, inner);
+    let lines = body(model, dialog, usize::from(inner.width), airy);
     for (n, spans) in lines.into_iter().enumerate() {
         ink::line(frame, ink::row(inner, n), spans, model.theme.glyphs.ellipsis);
     }
@@ -71,6 +85,13 @@ pub fn popup(model: &Model, frame: &mut Frame<'_>, title: &str, text: &str) {
     for (n, spans) in all.enumerate() {
         ink::line(frame, ink::row(inner, n), spans, theme.glyphs.ellipsis);
     }
+}
+
+/// What lies behind steps back.
+fn dim(frame: &mut Frame<'_>) {
+    let area = frame.area();
+    let style = Style::new().add_modifier(Modifier::DIM).remove_modifier(Modifier::BOLD);
+    frame.buffer_mut().set_style(area, style);
 }
 
 fn centre(area: Rect, width: u16, height: u16) -> Rect {
@@ -129,16 +150,24 @@ pub fn verb(model: &Model, dialog: &Dialog) -> String {
 fn title(model: &Model, dialog: &Dialog) -> String {
     let environment = &model.environment;
     let (mode, provider) = (environment.mode.to_uppercase(), &environment.provider);
-    format!("{}  {}  {mode} {provider}", verb(model, dialog), model.theme.glyphs.sep)
+    let (sep, by) = (model.theme.glyphs.sep, dialog.frozen.by());
+    let role: &str = by.role.into();
+    format!("{}  {sep}  {mode} {provider}  {sep}  {} ({role})", verb(model, dialog), by.name)
 }
 
-fn body(model: &Model, dialog: &Dialog, width: usize) -> Vec<Spans> {
+fn body(model: &Model, dialog: &Dialog, width: usize, airy: bool) -> Vec<Spans> {
     let mut out = Vec::new();
     let Some(asked) = &dialog.asked else {
         return out;
     };
     about(model, dialog, &asked.op, width, &mut out);
-    out.push(Vec::new());
+    // Once it cannot be confirmed any more, the reason takes the room of what would be done.
+    if matches!(dialog.stage, Stage::Refused(_) | Stage::MovedOn(_)) {
+        gap(airy, &mut out);
+        out.extend(tail(model, dialog, width));
+        return out;
+    }
+    gap(airy, &mut out);
     let reads = dialog.frozen.ask() == Ask::Lookup;
     for (n, will) in asked.will.iter().enumerate() {
         let name = match (n, reads) {
@@ -148,15 +177,27 @@ fn body(model: &Model, dialog: &Dialog, width: usize) -> Vec<Spans> {
         };
         named(model, name, will, Role::Strong, width, &mut out);
     }
-    named(model, "will not", asked.will_not, Role::Text, width, &mut out);
-    out.push(Vec::new());
+    named(model, "", asked.will_not, Role::Text, width, &mut out);
+    gap(airy && !dialog.fields.is_empty(), &mut out);
     for n in 0..dialog.fields.len() {
         out.push(field(model, dialog, n, width));
     }
-    if !dialog.fields.is_empty() {
+    out.extend(tail(model, dialog, width));
+    out
+}
+
+fn gap(airy: bool, out: &mut Vec<Spans>) {
+    if airy {
         out.push(Vec::new());
     }
+}
+
+/// What stands below the fields. A line for the status is always kept, so that a dialog that fits
+/// goes on fitting when something has to be said.
+fn tail(model: &Model, dialog: &Dialog, width: usize) -> Vec<Spans> {
+    let mut out = Vec::new();
     status(model, dialog, width, &mut out);
+    gap(out.is_empty(), &mut out);
     out.push(buttons(model, dialog));
     out
 }
@@ -212,9 +253,6 @@ fn about(model: &Model, dialog: &Dialog, op: &Operation, width: usize, out: &mut
         let decision: &str = p.decision.into();
         tell("proposal", format!("{decision}, by {}: {}", p.by, p.note), Role::Text);
     }
-    let by = dialog.frozen.by();
-    let role: &str = by.role.into();
-    tell("you", format!("{} ({role})", by.name), Role::Text);
 }
 
 fn label(model: &Model, dialog: &Dialog, name: FieldName) -> String {
@@ -234,7 +272,7 @@ fn labels(model: &Model, dialog: &Dialog) -> usize {
         .map(|(name, _)| format::width(&label(model, dialog, *name)))
         .max()
         .unwrap_or(0);
-    (widest + 2).max(NAMES).min(32)
+    (widest + 3).clamp(NAMES, 32)
 }
 
 /// The visible part of a field and the caret's column in it.
@@ -277,7 +315,7 @@ fn status(model: &Model, dialog: &Dialog, width: usize, out: &mut Vec<Spans>) {
         (Stage::MovedOn(version), _) => (
             Role::Alarm,
             format!(
-                "The row moved on to version {version} while this was open. ctrl-r reads it again."
+                "The row moved on to version {version}. ctrl-r reads it again."
             ),
         ),
         (Stage::Refused(why), _) => (Role::Alarm, format!("Not done: {why}")),
@@ -287,7 +325,6 @@ fn status(model: &Model, dialog: &Dialog, width: usize, out: &mut Vec<Spans>) {
     };
     let sign = model.theme.glyphs.alarm;
     named(model, sign, &text, role, width, out);
-    out.push(Vec::new());
 }
 
 /// Never more than the ledger: it is not done until that says so (U21).
@@ -312,9 +349,8 @@ fn buttons(model: &Model, dialog: &Dialog) -> Spans {
         out.push(span(theme, Role::Dim, format!(" {word}")));
     };
     match dialog.stage {
-        Stage::Committing => {}
+        Stage::Committing | Stage::Refused(_) | Stage::Asking => {}
         Stage::MovedOn(_) => hint("ctrl-r", "read again"),
-        Stage::Refused(_) | Stage::Asking => {}
         Stage::Open => {
             if !dialog.fields.is_empty() {
                 hint("tab", "next field");
@@ -348,12 +384,10 @@ fn field_position(
     columns: usize,
     room: usize,
 ) -> (u16, u16) {
-    let all = body(model, dialog, usize::from(inner.width)).len();
-    let mut below = Vec::new();
-    status(model, dialog, usize::from(inner.width), &mut below);
-    // From the end: buttons, status, an empty line, then the fields.
-    let after = 1 + below.len() + 1 + (dialog.fields.len() - n);
-    let line = u16::try_from(all.saturating_sub(after)).unwrap_or(0);
+    let (width, airy) = (usize::from(inner.width), is_airy(model, dialog, inner));
+    let all = body(model, dialog, width, airy).len();
+    let below = tail(model, dialog, width).len() + dialog.fields.len() - n;
+    let line = u16::try_from(all.saturating_sub(below)).unwrap_or(0);
     let caret = dialog.fields.get(n).map_or(0, |(_, field)| {
         window(field.text(), field.caret(), room).1
     });

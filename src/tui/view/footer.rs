@@ -6,6 +6,7 @@ use ratatui::layout::Rect;
 use ratatui::text::Span;
 
 use super::super::format;
+use super::super::action::Action;
 use super::super::keymap::{Context, hints};
 use super::super::message::Tab;
 use super::super::model::{FilterEdit, Focus, Model, Stage};
@@ -13,7 +14,8 @@ use super::super::query::QUALIFIERS;
 use super::super::theme::Role;
 use super::ink::{self, span};
 use super::layout::Regions;
-use super::{rule_role, tabs};
+use super::{detail, rule_role, tabs};
+use crate::domain::operation::Status;
 
 type Spans = Vec<Span<'static>>;
 
@@ -39,7 +41,7 @@ fn rule(model: &Model, frame: &mut Frame<'_>, area: Rect) {
     }
     let right = position(model);
     let all = usize::from(area.width);
-    let right_width = if right.is_empty() { 0 } else { right.len() + 3 };
+    let right_width = if right.is_empty() { 0 } else { format::width(&right) + 3 };
     let mut spans = left;
     let used = ink::width(&spans);
     if used + right_width < all {
@@ -81,8 +83,13 @@ fn says(model: &Model) -> Vec<(Role, String)> {
 /// Which rows are on the screen, of how many.
 fn position(model: &Model) -> String {
     let list = &model.list;
-    if list.visible().is_empty() || model.focus == Focus::Detail {
+    if list.visible().is_empty() {
         return String::new();
+    }
+    if model.focus == Focus::Detail {
+        let (first, last, all) = detail::position(model);
+        let more = if last < all { ", j for more" } else { "" };
+        return format!("lines {first} to {last} of {all}{more}");
     }
     let at = list.index().map_or(0, |i| i + 1);
     let loaded = list.entries().len();
@@ -107,25 +114,44 @@ fn keys(model: &Model, frame: &mut Frame<'_>, area: Rect) {
     let all = usize::from(area.width);
     let help = hint(model, "?", "help");
     let mut spans: Spans = Vec::new();
-    for (key, word) in hints(context) {
-        let word = match word {
-            "refunded" => success_word(model),
-            "quit" if context == Context::Detail => continue,
-            "help" | "quit" => continue,
-            "back" if context == Context::List && model.filter_text.is_empty() => continue,
-            "back" if context == Context::List => "clear filter",
-            other => other,
+    for (action, key, word) in hints(context) {
+        let word = match action {
+            Action::CloseSucceeded => success_word(model),
+            Action::Help => continue,
+            Action::Back if context == Context::List && model.filter_text.is_empty() => continue,
+            Action::Back if context == Context::List => "clear filter",
+            Action::Quit if context != Context::List => continue,
+            _ => word,
         };
+        if !is_useful(model, action) {
+            continue;
+        }
         let next = hint(model, &key, word);
-        if ink::width(&spans) + ink::width(&next) + ink::width(&help) + 8 > all {
+        if ink::width(&spans) + ink::width(&next) + ink::width(&help) > all {
             break;
         }
         spans.extend(next);
     }
-    if context == Context::List {
-        spans.extend(hint(model, "q", "quit"));
-    }
     ink::ends(frame, area, spans, help, theme.glyphs.ellipsis);
+}
+
+/// Whether an action can come to anything on the row under the cursor; the gate has the last word.
+fn is_useful(model: &Model, action: Action) -> bool {
+    if !action.acts() {
+        return true;
+    }
+    let Some(entry) = model.list.current() else {
+        return false;
+    };
+    let row = &entry.listed.row;
+    let waits = row.held || row.proposal.is_some();
+    match action {
+        Action::Approve | Action::Reject => waits,
+        Action::CloseSucceeded | Action::CloseFailed => !row.status.is_closed() && !waits,
+        Action::Stop => row.status == Status::Open && !row.held,
+        Action::Correct => row.contradicted.is_some(),
+        _ => true,
+    }
 }
 
 fn success_word(model: &Model) -> &'static str {
@@ -166,7 +192,7 @@ fn filter(model: &Model, frame: &mut Frame<'_>, regions: &Regions, edit: &Filter
             // Under the wrong word, but never so far right that the reason falls off the screen.
             let says = format!("{} {}", "^".repeat(fault.width), fault.says);
             let start = fault.start.saturating_sub(skip) + 2;
-            let last = usize::from(area.width).saturating_sub(format::width(&says));
+            let last = usize::from(area.width).saturating_sub(format::width(&says).min(56));
             let start = start.min(last);
             vec![
                 Span::raw(" ".repeat(start)),

@@ -14,7 +14,7 @@ use super::ink::{self, span};
 pub fn draw(model: &Model, frame: &mut Frame<'_>, area: Rect) {
     let columns = usize::from(area.width);
     let right = person(model);
-    let left = [3, 2, 1, 0]
+    let left = [4, 3, 2, 1, 0]
         .into_iter()
         .map(|level| left(model, level))
         .find(|left| ink::width(left) + ink::width(&right) < columns)
@@ -22,7 +22,7 @@ pub fn draw(model: &Model, frame: &mut Frame<'_>, area: Rect) {
     ink::ends(frame, area, left, right, model.theme.glyphs.ellipsis);
 }
 
-/// Everything from the left; `level` 3 is the longest.
+/// Everything from the left; `level` 4 is the longest, and what matters least goes first.
 fn left(model: &Model, level: u8) -> Vec<Span<'static>> {
     let theme = &model.theme;
     let gap = || Span::raw(if level > 1 { "  " } else { " " });
@@ -33,17 +33,17 @@ fn left(model: &Model, level: u8) -> Vec<Span<'static>> {
     }
     out.extend(environment(model));
     out.push(gap());
-    if level > 1 {
+    if level > 2 {
         let ledger = format::fit(&model.environment.ledger, 24, theme.glyphs.ellipsis);
         out.push(span(theme, Role::Dim, ledger));
         out.push(gap());
     }
     out.extend(engine(model, level));
     if let Some(counts) = model.counts {
-        let (queue, flight) = if level > 1 {
-            ("queue", "in flight")
-        } else {
-            ("q", "fly")
+        let (queue, flight) = match level {
+            0 => ("q", "fly"),
+            1 => ("queue", "flight"),
+            _ => ("queue", "in flight"),
         };
         for (word, count) in [(queue, counts.queued), (flight, counts.in_flight)] {
             out.push(gap());
@@ -71,7 +71,8 @@ fn environment(model: &Model) -> Vec<Span<'static>> {
     };
     // The sign holds the warning where neither colour nor reverse reaches the eye.
     let text = if environment.is_live() {
-        format!("{}{}{}", model.theme.glyphs.alarm, text, model.theme.glyphs.alarm)
+        let sign = model.theme.glyphs.alarm;
+        format!("{sign}{text}{sign}")
     } else {
         text.trim().to_owned()
     };
@@ -88,7 +89,7 @@ fn engine(model: &Model, level: u8) -> Vec<Span<'static>> {
             (theme.glyphs.alarm, Role::Alarm, "not sending".to_owned())
         }
         EngineState::Running => {
-            let word = if level > 2 {
+            let word = if level > 3 {
                 format!("{} workers, {} busy", health.workers, health.busy)
             } else {
                 format!("{}/{}", health.busy, health.workers)
@@ -100,7 +101,7 @@ fn engine(model: &Model, level: u8) -> Vec<Span<'static>> {
         EngineState::Down(_) => (theme.glyphs.alarm, Role::Alarm, "DOWN".to_owned()),
     };
     let mut out = Vec::new();
-    if level > 2 && health.state != EngineState::None {
+    if level > 3 && health.state != EngineState::None {
         out.push(span(theme, Role::Dim, "engine "));
     }
     out.push(span(theme, role, format!("{glyph} {word}")));
@@ -115,7 +116,7 @@ fn as_of(model: &Model, level: u8) -> Vec<Span<'static>> {
     };
     let clock = model.stamp().clock(as_of);
     let (role, text) = match model.freshness() {
-        Freshness::Never | Freshness::Fresh if level > 1 => (Role::Dim, format!("as of {clock}")),
+        Freshness::Never | Freshness::Fresh if level > 2 => (Role::Dim, format!("as of {clock}")),
         Freshness::Never | Freshness::Fresh => (Role::Dim, clock),
         Freshness::Stale => (
             Role::Warn,

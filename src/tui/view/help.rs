@@ -6,7 +6,7 @@ use ratatui::text::Span;
 use ratatui::widgets::Clear;
 
 use super::super::format;
-use super::super::keymap::{Binding, Context, TABLE, spelled};
+use super::super::keymap::{self, Binding, Context};
 use super::super::model::Model;
 use super::super::theme::Role;
 use super::ink::{self, span};
@@ -31,7 +31,7 @@ pub fn draw(model: &Model, frame: &mut Frame<'_>) {
     let mut spans = vec![span(theme, Role::Key, " esc"), span(theme, Role::Dim, " closes")];
     if more > 0 {
         spans.push(span(theme, Role::Key, "   j"));
-        spans.push(span(theme, Role::Dim, format!(" {more} more lines")));
+        spans.push(span(theme, Role::Dim, format!(" goes on, {more} more lines")));
     }
     let last = ink::row(area, usize::from(area.height.saturating_sub(1)));
     ink::line(frame, last, spans, theme.glyphs.ellipsis);
@@ -47,28 +47,31 @@ fn limit(lines: usize, height: u16) -> usize {
     lines.saturating_sub(usize::from(height))
 }
 
+type Belongs = fn(&Binding) -> bool;
+
+const SECTIONS: [(&str, Belongs); 4] = [
+    ("LOOK", |b| in_lists(b) && !b.action.acts()),
+    ("ACT, each after a question", |b| in_lists(b) && b.action.acts()),
+    ("IN A DIALOG OR FILTER", |b| !in_lists(b) && b.on.len() < 5),
+    ("EVERYWHERE", |b| b.on.len() == 5),
+];
+/// Columns of the keys.
+const KEYS: usize = 23;
+
 fn lines(model: &Model) -> Vec<Spans> {
     let theme = &model.theme;
     let mut out = vec![vec![
         span(theme, Role::Strong, " Keys"),
         span(theme, Role::Dim, "   lower case looks, upper case acts; enter never confirms"),
     ]];
-    type Belongs = fn(&Binding) -> bool;
-    let sections: [(&str, Belongs); 4] = [
-        ("LOOK", |b| in_lists(b) && !b.action.acts()),
-        ("ACT (each asks first)", |b| in_lists(b) && b.action.acts()),
-        ("IN A DIALOG OR FILTER", |b| !in_lists(b) && b.on.len() < 5),
-        ("EVERYWHERE", |b| b.on.len() == 5),
-    ];
-    for (title, belongs) in sections {
+    for (title, belongs) in SECTIONS {
         out.push(Vec::new());
         out.push(vec![span(theme, Role::Dim, format!(" {title}"))]);
-        for binding in TABLE.iter().filter(|b| belongs(b)) {
-            let keys: Vec<String> = binding.keys.iter().map(|k| spelled(k)).collect();
-            let keys = format::cell(&keys.join(" "), 16, false, theme.glyphs.ellipsis);
+        for (keys, help) in keymap::lines(belongs) {
+            let keys = format::cell(&keys, KEYS, false, theme.glyphs.ellipsis);
             out.push(vec![
-                span(theme, Role::Key, format!("   {keys}")),
-                span(theme, Role::Text, binding.help),
+                span(theme, Role::Key, format!("   {keys} ")),
+                span(theme, Role::Text, help),
             ]);
         }
     }

@@ -30,7 +30,7 @@ enum Column {
 }
 
 impl Column {
-    fn title(self, wide: bool) -> &'static str {
+    fn title(self, wide: bool, tab: Tab) -> &'static str {
         match self {
             Self::Operation => "OPERATION",
             Self::Tool => "TOOL",
@@ -41,6 +41,7 @@ impl Column {
             Self::Attempts => "ATT",
             Self::KeyAge => "KEY AGE",
             Self::KeyLeft => "KEY LEFT",
+            Self::Reason if tab == Tab::Review => "WHAT SETTLES IT",
             Self::Reason => "REASON",
             Self::Updated => "UPDATED",
         }
@@ -92,12 +93,13 @@ fn columns(width: usize, times: format::Times) -> Vec<(Column, usize)> {
     let needed = |all: &[(Column, usize)]| all.iter().map(|(_, w)| w + 1).sum::<usize>() + 1;
     // Least needed first; what is left below 60 columns is still who, how much and how it stands.
     for dropped in [Tool, KeyAge, Updated, Reason, KeyLeft, Attempts, Order] {
-        if needed(&all) > width {
+        let unwanted = dropped == Tool && width < 130;
+        if unwanted || needed(&all) > width {
             all.retain(|(c, _)| *c != dropped);
         }
     }
     let mut spare = width.saturating_sub(needed(&all));
-    for (column, most) in [(Reason, 22), (Order, 12), (Amount, 15), (Order, 24), (Reason, 48)] {
+    for (column, most) in [(Reason, 22), (Order, 12), (Amount, 15), (Reason, 48), (Order, 24)] {
         if let Some((_, w)) = all.iter_mut().find(|(c, _)| *c == column) {
             let more = spare.min(most - (*w).min(most));
             *w += more;
@@ -144,7 +146,7 @@ fn heads(model: &Model, frame: &mut Frame<'_>, area: Rect, columns: &[(Column, u
         } else {
             theme.glyphs.down
         };
-        let mut title = column.title(wide).to_owned();
+        let mut title = column.title(wide, model.tab).to_owned();
         if sorted {
             if format::width(&title) < *width {
                 title.push_str(arrow);
@@ -300,13 +302,12 @@ fn because(model: &Model, entry: &Entry) -> String {
     let row = &entry.listed.row;
     if entry.gone {
         let by = row.closed_by.as_deref().unwrap_or("moved on");
-        return format!("left this list: {by}");
+        return format!("left: {by}");
     }
     let why = reason(row, entry.listed.driven);
-    if model.tab == Tab::Review {
-        format!("{why}{}", settles(row))
-    } else {
-        why
+    match settles(row).filter(|_| model.tab == Tab::Review) {
+        Some(how) => format!("{how} {} {why}", model.theme.glyphs.sep),
+        None => why,
     }
 }
 
@@ -341,22 +342,22 @@ pub fn reason(row: &OperationRow, driven: bool) -> String {
     }
 }
 
-/// What would settle a row that waits for a person.
-fn settles(row: &OperationRow) -> &'static str {
+/// What would settle a row that waits for a person: the key first, for narrow screens.
+fn settles(row: &OperationRow) -> Option<&'static str> {
     if row.contradicted.is_some() {
-        return ": correct (C)";
+        return Some("C correct");
     }
     if row.held || row.proposal.is_some() {
-        return ": A or D";
+        return Some("A or D");
     }
     match (row.status, row.verdict) {
-        (Status::Succeeded | Status::Failed, _) => "",
-        (_, Some(Verdict::Confirmed)) => ": confirmed, R",
-        (_, Some(Verdict::SecondEffect)) => ": two effects, R",
-        (_, Some(Verdict::Refused)) => ": refused, F",
-        (_, Some(Verdict::Absent)) => ": absent, F",
-        (_, Some(Verdict::Pending)) => ": not final yet",
-        (_, Some(Verdict::Ambiguous)) => ": ambiguous",
-        (_, None) => ": look up (L)",
+        (Status::Succeeded | Status::Failed, _) => None,
+        (_, Some(Verdict::Confirmed)) => Some("R confirmed"),
+        (_, Some(Verdict::SecondEffect)) => Some("R two effects"),
+        (_, Some(Verdict::Refused)) => Some("F refused"),
+        (_, Some(Verdict::Absent)) => Some("F absent"),
+        (_, Some(Verdict::Pending)) => Some("wait, not final"),
+        (_, Some(Verdict::Ambiguous)) => Some("two people"),
+        (_, None) => Some("L look up"),
     }
 }

@@ -32,39 +32,53 @@ pub fn count(counts: &Counts, tab: Tab) -> u64 {
     }
 }
 
-/// Draws them.
+/// Draws them, as long as the width allows.
 pub fn draw(model: &Model, frame: &mut Frame<'_>, area: Rect) {
     let columns = usize::from(area.width);
-    let spans = [(true, true), (true, false), (false, false)]
+    let spans = [Form::Bars, Form::Words, Form::Short]
         .into_iter()
-        .map(|(long, bars)| tabs(model, long, bars))
+        .map(|form| tabs(model, form))
         .find(|spans| ink::width(spans) <= columns)
-        .unwrap_or_else(|| tabs(model, false, false));
+        .unwrap_or_else(|| tabs(model, Form::Short));
     ink::line(frame, area, spans, model.theme.glyphs.ellipsis);
 }
 
-fn tabs(model: &Model, long: bool, bars: bool) -> Vec<Span<'static>> {
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Bars,
+    Words,
+    Short,
+}
+
+fn tabs(model: &Model, form: Form) -> Vec<Span<'static>> {
     let theme = &model.theme;
     let mut out = Vec::new();
     for (n, (tab, name, short)) in TABS.into_iter().enumerate() {
-        if n > 0 && bars {
-            out.push(span(theme, super::rule_role(model), theme.glyphs.bar));
-        }
-        let name = if long { name } else { short };
-        let count = model.counts.map(|c| count(&c, tab));
-        let shown = count.map_or_else(String::new, |c| {
-            let digits = c.to_string();
-            format!(" {}", if long { format::grouped(&digits) } else { digits })
+        out.push(match form {
+            Form::Bars if n == 0 => Span::raw(""),
+            _ if n == 0 => Span::raw(" "),
+            _ => span(theme, super::rule_role(model), theme.glyphs.bar),
         });
-        let here = tab == model.tab;
+        let name = if form == Form::Short { short } else { name };
+        let count = model.counts.map(|c| count(&c, tab));
+        let shown = count.map_or_else(String::new, |c| format!(" {}", number(c, form)));
         let wants = matches!(tab, Tab::Review | Tab::Unknown) && count.is_some_and(|c| c > 0);
-        let role = match (here, wants) {
+        let role = match (tab == model.tab, wants) {
             (true, _) => Role::Cursor,
             (false, true) => Role::Unknown,
             (false, false) => Role::Text,
         };
-        let text = format!(" {} {name}{shown} ", n + 1);
-        out.push(span(theme, role, text));
+        let pad = if form == Form::Bars { " " } else { "" };
+        out.push(span(theme, role, format!("{pad}{} {name}{shown}{pad}", n + 1)));
     }
     out
+}
+
+fn number(count: u64, form: Form) -> String {
+    match count {
+        _ if form != Form::Short => format::grouped(&count.to_string()),
+        0..=9_999 => count.to_string(),
+        10_000..=999_999 => format!("{}k", count / 1_000),
+        _ => format!("{}M", count / 1_000_000),
+    }
 }

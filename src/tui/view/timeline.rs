@@ -84,7 +84,10 @@ fn attempt(attempt: &Attempt) -> Entry {
                 parts.push("by a limiter".to_owned());
             }
             let took = since(attempt.authorised_at, result.finished_at);
-            parts.push(format!("{} ms", took.as_millis()));
+            parts.push(match took.as_millis() {
+                ms @ ..=999 => format!("{ms} ms"),
+                ms => format!("{}.{} s", ms / 1_000, ms / 100 % 10),
+            });
             if let Some(error) = &result.error {
                 parts.push(error.as_str().to_owned());
             }
