@@ -209,7 +209,7 @@ fn after(start: DateTime<Utc>, by: TimeDelta) -> DateTime<Utc> {
 mod tests {
     use super::*;
 
-    const DAY: Duration = Duration::from_secs(86_400);
+    const DAY: Duration = Duration::from_hours(24);
 
     fn fingerprint(endpoint: &str, body: &'static str) -> Fingerprint {
         Fingerprint {
