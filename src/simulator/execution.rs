@@ -3,7 +3,7 @@
 //! Owns: the order of these stages (limiters and gateways before the key layer, validation before
 //! execution, saving from the beginning of execution on: S3, S5) and how a reply leaves. Never:
 //! decides which fault there is. The books change in one step under the lock, before anything
-//! waits, so a client that hangs up never leaves a half-done refund. Tests: `tests/simulator.rs`.
+//! waits, so a client that hangs up never leaves a half-done refund. Tests: `tests/simulator/`.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use super::keys::{Busy, Found, other_parameters};
 use super::objects;
 use super::records::EffectSource;
 use super::refunds;
-use super::scenario::{Answer, External, Keys as KeyFault, ReplyKind, Step};
+use super::script::{Answer, External, Keys as KeyFault, ReplyKind, Step};
 use super::state::{Shared, State, seconds_after};
 use super::wire::{ApiError, Call, Cut, Reply};
 use super::world::{NewRefund, World};

@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::ids::draw;
-use super::scenario::{Scenario, Script, Step, WEBHOOK_SCENARIOS};
+use super::scenario::{Scenario, WEBHOOK_SCENARIOS};
+use super::script::{Script, Step};
 
 const MIXED: &str = "mixed";
 const HONEST: &str = "honest";

@@ -1,7 +1,7 @@
 //! The socket: connections, routes, and rendering.
 //!
 //! Owns: the limits on what a client may send or occupy, and which path means what. Never:
-//! decides an answer about refunds. Tests: `tests/simulator.rs`.
+//! decides an answer about refunds. Tests: `tests/simulator/`.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

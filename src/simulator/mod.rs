@@ -5,11 +5,12 @@
 //!   through the stages,
 //! - `world` the books, `keys` the idempotency layer, `state` both behind one lock,
 //! - `refunds`, `search`, `objects` what endpoints read and say,
-//! - `scenario` faults as data, `fault` which request meets which, `records` what is reported.
+//! - `scenario` the names of the faults, `script` their form as data, `fault` which request meets
+//!   which, `records` what is reported.
 //!
 //! Never: reads the machine's clock (a [`Clock`] comes in), draws unseeded lots, or knows anything
 //! about samekey's ledger and engine. Not yet here: webhooks; they will be made from the changes
-//! in `world`. Tests: beside the code and `tests/simulator.rs`.
+//! in `world`. Tests: beside the code and `tests/simulator/`.
 
 mod execution;
 mod fault;
@@ -20,6 +21,7 @@ mod objects;
 mod records;
 mod refunds;
 mod scenario;
+mod script;
 mod search;
 mod state;
 mod wire;
@@ -36,7 +38,8 @@ use tokio::task::JoinHandle;
 
 pub use fault::{Fault, Faults, Plan, PlanError};
 pub use records::{EffectRecord, EffectSource, Held, RequestRecord};
-pub use scenario::{RefundStatus, Scenario, Script, WEBHOOK_SCENARIOS};
+pub use scenario::{Scenario, WEBHOOK_SCENARIOS};
+pub use script::{RefundStatus, Script};
 
 use crate::clock::Clock;
 use state::Shared;

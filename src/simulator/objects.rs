@@ -1,13 +1,13 @@
 //! The provider's objects as JSON, with at least the members of Stripe's own fixtures.
 //!
 //! Owns: the form of refund, charge, payment intent, account and lists. Never: computes money or
-//! looks anything up. Tests: `tests/simulator.rs` compares with
+//! looks anything up. Tests: `tests/simulator/` compares with
 //! `tests/fixtures/stripe-fixtures.json`.
 
 use serde_json::{Value, json};
 
 use super::ids::{charge_id, object_id, payment_id};
-use super::scenario::RefundStatus;
+use super::script::RefundStatus;
 use super::world::{CAPTURED, CURRENCY, Payment, Refund};
 
 /// Members of a charge that are always null here.

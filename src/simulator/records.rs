@@ -1,7 +1,7 @@
 //! What the simulator tells its owner: effects, requests, and who is being held.
 //!
 //! Owns: the public records and the [`Held`] signal. Never: decides anything. Tests:
-//! `tests/simulator.rs`.
+//! `tests/simulator/`.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use serde::Serialize;
 use tokio::sync::watch;
 
 use super::ids::{charge_id, payment_id};
-use super::scenario::RefundStatus;
+use super::script::RefundStatus;
 use super::world::{CURRENCY, Refund};
 
 /// Requests remembered; older ones are forgotten first.

@@ -2,7 +2,7 @@
 //!
 //! Owns: what a refund request must look like, paging and filters. Never: makes a refund
 //! (`world.rs`) or decides what a client gets to see of it (`execution.rs`). Tests: below and
-//! `tests/simulator.rs`.
+//! `tests/simulator/`.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::ids::{order_of_charge, order_of_payment};
 use super::objects;
 use super::records::EffectSource;
-use super::scenario::Course;
+use super::script::Course;
 use super::wire::{ApiError, Params};
 use super::world::{CURRENCY, NewRefund, Refund, World};
 
@@ -308,7 +308,8 @@ mod tests {
         ] {
             assert_eq!(param(form), expected, "{form}");
         }
-        let many: String = (0..51).map(|i| format!("&metadata[k{i}]=v")).collect();
+        let many = (0..51).map(|i| format!("&metadata[k{i}]=v"));
+        let many = many.collect::<Vec<_>>().concat();
         assert_eq!(param(&format!("charge=ch_order_1{many}")), "400 metadata");
     }
 

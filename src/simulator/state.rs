@@ -1,7 +1,7 @@
 //! Everything the simulator remembers, behind one lock.
 //!
 //! Owns: the lock, the clock and the order of the parts. Never: waits while it is locked. Tests:
-//! `tests/simulator.rs`.
+//! `tests/simulator/`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -11,7 +11,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::ids::{charge_id, draw, object_id};
 use super::records::EffectSource;
-use super::scenario::{Course, RefundStatus};
+use super::script::{Course, RefundStatus};
 use super::state::seconds_after;
 use super::wire::ApiError;
 
