@@ -19,20 +19,50 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("domain", &["domain"]),
     ("ledger", &["ledger", "domain", "clock", "config"]),
     ("provider", &["provider", "domain", "clock", "config"]),
-    ("engine", &["engine", "ledger", "provider", "domain", "clock"]),
-    ("review", &["review", "ledger", "provider", "engine", "domain", "clock"]),
+    (
+        "engine",
+        &["engine", "ledger", "provider", "domain", "clock"],
+    ),
+    (
+        "review",
+        &["review", "ledger", "provider", "engine", "domain", "clock"],
+    ),
     ("simulator", &["simulator", "clock"]),
-    ("tui", &["tui", "review", "ledger", "engine", "domain", "clock"]),
-    ("tui/update", &["tui", "review", "ledger", "engine", "domain"]),
+    (
+        "tui",
+        &["tui", "review", "ledger", "engine", "domain", "clock"],
+    ),
+    (
+        "tui/update",
+        &["tui", "review", "ledger", "engine", "domain"],
+    ),
     ("tui/view", &["tui", "review", "ledger", "engine", "domain"]),
 ];
 
 /// Words a module never contains, outside its tests.
 const NEVER: &[(&str, &[&str])] = &[
-    ("domain", &["tokio::", "sqlx::", "hyper::", "std::env", "std::fs", "std::time::Instant", "rand::", "Uuid::new"]),
+    (
+        "domain",
+        &[
+            "tokio::",
+            "sqlx::",
+            "hyper::",
+            "std::env",
+            "std::fs",
+            "std::time::Instant",
+            "rand::",
+            "Uuid::new",
+        ],
+    ),
     ("tui", &["sqlx::", "crate::provider"]),
-    ("tui/update", &["tokio::", "tracing::", "Clock", "SharedLedger"]),
-    ("tui/view", &["tokio::", "tracing::", "Clock", "SharedLedger"]),
+    (
+        "tui/update",
+        &["tokio::", "tracing::", "Clock", "SharedLedger"],
+    ),
+    (
+        "tui/view",
+        &["tokio::", "tracing::", "Clock", "SharedLedger"],
+    ),
     ("review", &["crate::tui"]),
 ];
 
@@ -55,7 +85,11 @@ fn sources(root: &str) -> Vec<(String, String)> {
     paths
         .into_iter()
         .map(|p| {
-            let name = p.strip_prefix(&root).expect("below the root").display().to_string();
+            let name = p
+                .strip_prefix(&root)
+                .expect("below the root")
+                .display()
+                .to_string();
             (name, fs::read_to_string(&p).expect("a source file"))
         })
         .collect()
@@ -65,7 +99,13 @@ fn sources(root: &str) -> Vec<(String, String)> {
 fn product(text: &str) -> String {
     let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or(text);
     code.lines()
-        .map(|line| if line.trim_start().starts_with("//") { "" } else { line })
+        .map(|line| {
+            if line.trim_start().starts_with("//") {
+                ""
+            } else {
+                line
+            }
+        })
         .collect::<Vec<_>>()
         .join("\n")
 }
@@ -85,10 +125,14 @@ fn modules_use_only_whom_they_may() {
             .filter(|(module, _)| belongs(&file, module))
             .max_by_key(|(module, _)| module.len());
         let Some((_, allowed)) = rule else { continue };
-        let starts = code.match_indices("crate::").map(|(i, _)| i + "crate::".len());
+        let starts = code
+            .match_indices("crate::")
+            .map(|(i, _)| i + "crate::".len());
         for start in starts {
             let rest = &code[start..];
-            let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+            let end = rest
+                .find(|c: char| !c.is_alphanumeric() && c != '_')
+                .unwrap_or(rest.len());
             let used = &rest[..end];
             if !used.is_empty() && !allowed.contains(&used) {
                 faults.push(format!("{file} uses crate::{used}"));
@@ -106,7 +150,10 @@ fn modules_never_contain_what_is_not_theirs() {
         for (module, words) in NEVER {
             if belongs(&file, module) {
                 faults.extend(
-                    words.iter().filter(|w| code.contains(**w)).map(|w| format!("{file}: {w}")),
+                    words
+                        .iter()
+                        .filter(|w| code.contains(**w))
+                        .map(|w| format!("{file}: {w}")),
                 );
             }
         }
@@ -137,9 +184,17 @@ fn long_functions(file: &str, text: &str) -> Vec<String> {
     for (number, line) in text.lines().enumerate() {
         let indent = line.len() - line.trim_start().len();
         let code = line.trim_start();
-        let starts = ["fn ", "pub fn ", "pub(super) fn ", "async fn ", "pub async fn ", "pub(super) async fn ", "pub(crate) fn "]
-            .iter()
-            .any(|s| code.starts_with(s));
+        let starts = [
+            "fn ",
+            "pub fn ",
+            "pub(super) fn ",
+            "async fn ",
+            "pub async fn ",
+            "pub(super) async fn ",
+            "pub(crate) fn ",
+        ]
+        .iter()
+        .any(|s| code.starts_with(s));
         if starts && open.is_none() && !code.ends_with(';') {
             open = Some((number, code.chars().take(60).collect(), indent));
         } else if let Some((start, name, depth)) = &open
@@ -166,7 +221,11 @@ fn long_functions(file: &str, text: &str) -> Vec<String> {
 fn no_module_is_called_after_nothing() {
     let bad = ["util", "utils", "helper", "helpers", "common", "misc"];
     for (file, _) in sources("src") {
-        let stem = Path::new(&file).file_stem().expect("a name").to_string_lossy().into_owned();
+        let stem = Path::new(&file)
+            .file_stem()
+            .expect("a name")
+            .to_string_lossy()
+            .into_owned();
         let folder = file.split('/').any(|part| bad.contains(&part));
         assert!(!bad.contains(&stem.as_str()) && !folder, "{file}");
     }
