@@ -1,6 +1,7 @@
 //! samekey: one intended side effect stays one, however often an AI agent asks for it.
 
 pub mod clock;
+pub mod config;
 pub mod domain;
 pub mod engine;
 pub mod ledger;
