@@ -36,6 +36,12 @@ impl fmt::Display for Secret {
     }
 }
 
+/// The OS user's name.
+#[must_use]
+pub fn os_user() -> String {
+    std::env::var("USER").unwrap_or_else(|_| "unknown".into())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

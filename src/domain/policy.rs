@@ -38,6 +38,10 @@ pub struct Profile {
     pub lookup_lag: Duration,
     /// Whether a replayed refusal is the result of the key's only execution.
     pub saved_results_are_final: bool,
+    /// Attempts it takes, over all tools and engines.
+    pub rate: Rate,
+    /// Reads that lookups and reconciling may spend.
+    pub read_rate: Rate,
 }
 
 /// Clock error allowed for in the key's deadline.
@@ -55,6 +59,14 @@ impl Profile {
             settle_time: Duration::from_secs(600),
             lookup_lag: Duration::ZERO,
             saved_results_are_final: true,
+            rate: Rate {
+                count: 25,
+                per: Duration::from_secs(1),
+            },
+            read_rate: Rate {
+                count: 5,
+                per: Duration::from_secs(1),
+            },
         }
     }
 

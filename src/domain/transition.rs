@@ -13,7 +13,7 @@ use super::attempt::{Attempt, AttemptResult};
 use super::evidence::{
     self, Bearing, Evidence, ObjectStatus, ProviderObject, Seen, Source, Verdict,
 };
-use super::ids::{Actor, CallId};
+use super::ids::{Actor, AgentName, CallId};
 use super::operation::{Contradiction, FailureClass, Operation, Status, UnknownReason};
 use super::outcome::{Outcome, OutcomeClass};
 use super::policy::{ProviderKind, Terms};
@@ -59,6 +59,7 @@ pub enum Event {
 /// What an authorise must find true, read in its own transaction (I7).
 #[derive(Clone, Debug)]
 pub struct Authorise {
+    pub agent: AgentName,
     pub call: CallId,
     /// The caller still holds the row's lease.
     pub lease: bool,
@@ -272,7 +273,11 @@ pub fn transition(
 
 fn authorise(op: &Operation, f: &Authorise, terms: &Terms, now: Instant) -> Result<Step, Refusal> {
     let row = &op.row;
-    let spent = op.attempts.iter().filter(|a| a.call == f.call).count();
+    let spent = op
+        .attempts
+        .iter()
+        .filter(|a| a.call == f.call && a.agent == f.agent)
+        .count();
     let max_per_call = usize::try_from(terms.policy.max_per_call).unwrap_or(usize::MAX);
     let may_have_left = op.attempts.iter().any(Attempt::may_have_left);
     let undetermined = op.attempts.iter().any(Attempt::undetermined);
@@ -327,6 +332,7 @@ fn authorise(op: &Operation, f: &Authorise, terms: &Terms, now: Instant) -> Resu
     d.op.row.key_expires_at.get_or_insert(deadline);
     d.op.attempts.push(Attempt {
         number,
+        agent: f.agent.clone(),
         call: f.call.clone(),
         authorised_at: now,
         result: None,
