@@ -3,6 +3,12 @@
 //! `server` is the server, `attempts` proves what a sent refund comes to and that one attempt is one
 //! request (I12, I14), `reads` proves resolving and lookups (I22, M39).
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test's own builders fail the test"
+)]
+
 mod attempts;
 mod reads;
 mod server;

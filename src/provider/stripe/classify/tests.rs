@@ -1,3 +1,5 @@
+//! The classification as a table, and as a property over any answer (I14).
+
 use bytes::Bytes;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use proptest::prelude::*;
