@@ -76,7 +76,7 @@ pub enum Bearing {
 
 /// How far before the first authorise an unmarked object may have been made and still be a
 /// candidate: clocks differ.
-const CANDIDATE_SLACK: Duration = Duration::from_secs(5 * 60);
+const CANDIDATE_SLACK: Duration = Duration::from_mins(5);
 
 impl ProviderObject {
     /// Whose it is; `None` where it is certainly not this operation's. `taken` says that it is

@@ -86,7 +86,9 @@ pub fn closing(op: &Operation, decision: Closing, terms: &Terms, now: Instant) -
         Ruling::OnePerson if !evident && over_four_eyes(op, terms) => {
             Ruling::SecondPerson { typed_ref: false }
         }
-        other => other,
+        ruling @ (Ruling::Refused { .. } | Ruling::OnePerson | Ruling::SecondPerson { .. }) => {
+            ruling
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 
 use serde_json::{Value, json};
 
+use super::draft::Draft;
 use super::evidence::{ObjectStatus, ProviderObject, Seen, Source, Verdict};
 use super::guard::{self, Role, Ruling};
 use super::ids::{Actor, ProviderRef, ReviewerName};
@@ -13,7 +14,7 @@ use super::operation::{
 };
 use super::policy::Terms;
 use super::text::SafeText;
-use super::transition::{Action, Draft, Next, Step};
+use super::transition::{Action, Next, Step};
 use super::{Instant, later};
 
 /// A decision and who makes it.
