@@ -33,38 +33,50 @@ impl Draft {
         }
     }
 
-    pub(super) fn see_object(&mut self, source: Source, object: &ProviderObject, taken: bool) {
-        if let Some(bearing) = object.bearing(&self.op.row, taken) {
+    /// Takes an object in; answers whether it is ours.
+    pub(super) fn see_object(
+        &mut self,
+        source: Source,
+        object: &ProviderObject,
+        taken: bool,
+        terms: &Terms,
+    ) -> bool {
+        let known = evidence::states(&self.op.evidence).get(&object.id).copied();
+        let bearing = match (known, object.bearing(&self.op.row, taken)) {
             // An object once seen as ours stays ours: a later reading cannot disown it.
-            let once_ours = evidence::objects(&self.op.evidence)
-                .get(&object.id)
-                .is_some_and(|(_, b)| *b == Bearing::Ours);
-            let bearing = if once_ours { Bearing::Ours } else { bearing };
-            self.see(
-                source,
-                Seen::Object {
-                    object: object.clone(),
-                    bearing,
-                },
-            );
+            (Some((_, Bearing::Ours)), _) => Bearing::Ours,
+            (_, Some(bearing)) => bearing,
+            (_, None) => return false,
+        };
+        // A late event or a replayed answer does not take a newer reading back (F61).
+        let old_news = source.may_lag()
+            && known
+                .is_some_and(|(status, b)| b == bearing && object.status.stage() < status.stage());
+        if !old_news {
+            let object = object.clone();
+            self.see(source, Seen::Object { object, bearing }, terms);
         }
+        bearing == Bearing::Ours
     }
 
     /// Adds evidence, unless it only repeats what is known: evidence per row stays bounded (I33).
-    pub(super) fn see(&mut self, source: Source, seen: Seen) {
-        let repeats = match &seen {
-            Seen::Object { object, bearing } => evidence::objects(&self.op.evidence)
-                .get(&object.id)
-                .is_some_and(|known| *known == (object, *bearing)),
-            Seen::Scan { complete, .. } => {
-                !complete || self.op.row.verdict.is_some_and(|v| v == Verdict::Absent)
+    pub(super) fn see(&mut self, source: Source, seen: Seen, terms: &Terms) {
+        let evidence = &self.op.evidence;
+        let silent = evidence::unreachable_since(evidence).is_some();
+        let proves = |seen| evidence::proves_absence(seen, &self.op.row, &terms.profile);
+        let tells = match &seen {
+            Seen::Object { object, bearing } => {
+                evidence::states(evidence).get(&object.id) != Some(&(object.status, *bearing))
             }
-            Seen::Unreachable { .. } => evidence::unreachable_since(&self.op.evidence).is_some(),
+            // The first proof of absence, or the end of a silence.
+            Seen::Scan { .. } => {
+                source.by_person()
+                    || silent
+                    || (proves(&seen) && !evidence.iter().any(|e| proves(&e.seen)))
+            }
+            Seen::Unreachable { .. } => source.by_person() || !silent,
         };
-        // A scan after silence must be kept: it ends the time of being unreachable.
-        let ends_silence = matches!(seen, Seen::Scan { .. })
-            && evidence::unreachable_since(&self.op.evidence).is_some();
-        if !repeats || ends_silence {
+        if tells {
             let observed_at = self.now;
             self.op.evidence.push(Evidence {
                 stored: false,
@@ -84,35 +96,47 @@ impl Draft {
         }
     }
 
-    /// What new evidence does by itself: closes on `confirmed`, follows our own pending object,
-    /// flags what contradicts (the protocol's "Pending", "Contradicted" and "Late news").
-    pub(super) fn absorb(&mut self, actor: &Actor, source: Source) -> Next {
-        let known = evidence::objects(&self.before.evidence);
-        let now_seen = evidence::objects(&self.op.evidence);
-        if known == now_seen {
+    /// What evidence does by itself: closes on `confirmed`, follows our own pending object, flags
+    /// what contradicts (the protocol's "Pending", "Contradicted" and "Late news"). `ours` says that
+    /// this very evidence showed our object.
+    ///
+    /// Closing does not ask whether the object is new: a review lookup may have seen it first, and
+    /// that one closes nothing. Flagging does: repeated news of an acknowledged contradiction is none.
+    pub(super) fn absorb(&mut self, actor: &Actor, source: Source, ours: bool) -> Next {
+        if ours && source.may_close() {
+            match (self.op.row.status, self.op.row.verdict) {
+                (Status::Open | Status::Unknown, Some(Verdict::Confirmed)) => {
+                    return self.succeed(actor);
+                }
+                (Status::Open, Some(Verdict::Refused)) => {
+                    let why = self.our_failure();
+                    return self.fail(actor, FailureClass::EffectFailed, why);
+                }
+                (Status::Open | Status::Unknown | Status::Succeeded | Status::Failed, _) => {}
+            }
+        }
+        if evidence::states(&self.before.evidence) == evidence::states(&self.op.evidence) {
             return Next::Nothing;
         }
-        let verdict = self.op.row.verdict;
-        let may_close = source.may_close();
-        match (self.op.row.status, verdict) {
+        match (self.op.row.status, self.op.row.verdict) {
             (Status::Open, Some(Verdict::SecondEffect)) => {
                 self.op.row.contradicted = Some(Contradiction::SecondEffect);
                 self.unknown(UnknownReason::SecondEffect)
             }
             (_, Some(Verdict::SecondEffect)) => self.flag(Contradiction::SecondEffect),
-            (Status::Open | Status::Unknown, Some(Verdict::Confirmed)) if may_close => {
-                self.succeed(actor)
-            }
-            (Status::Open, Some(Verdict::Refused)) if may_close => {
-                let why = self.our_failure();
-                self.fail(actor, FailureClass::EffectFailed, why)
-            }
             (Status::Open, Some(Verdict::Pending | Verdict::Confirmed | Verdict::Refused)) => {
                 self.op.row.pending_since.get_or_insert(self.now);
                 Next::EndCall
             }
             (Status::Succeeded, Some(Verdict::Refused)) => {
                 self.flag(Contradiction::FailedAfterSucceeded)
+            }
+            // Closed on the word of a person, whose object is another one: two effects.
+            (Status::Succeeded, Some(Verdict::Confirmed | Verdict::Pending))
+                if self.op.row.provider_ref != self.op.our_object()
+                    && self.op.row.contradicted != Some(Contradiction::RefMismatch) =>
+            {
+                self.flag(Contradiction::SecondEffect)
             }
             (Status::Failed, Some(Verdict::Confirmed | Verdict::Pending)) => {
                 self.flag(Contradiction::EffectAfterFailed)
@@ -213,9 +237,9 @@ impl Draft {
 /// What the version moves with: status, flags, verdict, attempts, and the set and state of objects.
 fn bound_to_version(op: &Operation) -> impl PartialEq + use<> {
     let row = &op.row;
-    let objects: Vec<_> = evidence::objects(&op.evidence)
+    let objects: Vec<_> = evidence::states(&op.evidence)
         .into_iter()
-        .map(|(id, (object, bearing))| (id.clone(), object.status, bearing))
+        .map(|(id, state)| (id.clone(), state))
         .collect();
     let attempts: Vec<_> = op.attempts.iter().map(Attempt::class).collect();
     let flags = (

@@ -241,7 +241,7 @@ pub struct Circuit {
     /// Operations of the latest failures in a row, newest last, at most five.
     pub failures: Vec<OperationId>,
     pub state: CircuitState,
-    /// Orders of the latest 403s in a row.
+    /// Orders of the latest 403s in a row, each once.
     pub denied: Vec<OrderId>,
 }
 
@@ -289,7 +289,7 @@ impl Circuit {
             }
             Health::Well => {
                 next.failures.clear();
-                // Only the trial attempt closes an open circuit; a late reply of another does not.
+                // A late reply does not close an open circuit: a probe has to succeed first.
                 if let CircuitState::Trial { .. } = next.state {
                     next.state = CircuitState::Closed;
                 }
@@ -376,7 +376,7 @@ impl Circuit {
         match (status, order) {
             (401, _) => (next, true),
             (403, Some(order)) => {
-                if next.denied.last() != Some(order) {
+                if !next.denied.contains(order) {
                     next.denied.push(order.clone());
                 }
                 let pause = next.denied.len() >= CREDENTIAL_ORDERS;
@@ -486,6 +486,9 @@ mod tests {
         let (c, same) = c.credentials(403, Some(&order(1)));
         let (c, second) = c.credentials(403, Some(&order(2)));
         assert!(!first && !same && !second);
+        let (again, back) = c.credentials(403, Some(&order(1)));
+        assert!(!back, "two orders taking turns are not three");
+        assert!(again.credentials(403, Some(&order(3))).1);
         assert!(c.credentials(403, Some(&order(3))).1);
         let (reset, _) = c.credentials(200, Some(&order(3)));
         assert!(!reset.credentials(403, Some(&order(4))).1);

@@ -254,7 +254,7 @@ fn close(
     let mut draft = Draft::new(op, now);
     if let Some(typed) = typed.filter(|_| decision == Closing::Succeeded) {
         check_ref(op, typed)?;
-        note_ref(&mut draft, typed);
+        note_ref(&mut draft, typed, terms);
     }
     let provider_ref = typed.map(|t| t.id.clone());
     if second_person {
@@ -329,10 +329,10 @@ fn check_ref(op: &Operation, typed: &TypedRef) -> Result<(), ReviewRefusal> {
     }
 }
 
-fn note_ref(draft: &mut Draft, typed: &TypedRef) {
+fn note_ref(draft: &mut Draft, typed: &TypedRef, terms: &Terms) {
     if let Fetched::Unreachable = typed.fetched {
         let why = SafeText::new(&format!("{} was not fetched yet", typed.id));
-        draft.see(Source::TypedRef, Seen::Unreachable { why });
+        draft.see(Source::TypedRef, Seen::Unreachable { why }, terms);
     }
 }
 

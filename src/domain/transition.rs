@@ -230,10 +230,7 @@ pub fn transition(
         Event::Observed(observed) => Ok(observe(op, observed, terms, now)),
         Event::RefFetched { object, taken } => ref_fetched(op, object.as_ref(), *taken, terms, now),
         Event::NeverSent => {
-            let row = &op.row;
-            if row.status != Status::Open || row.held || row.attempts > 0 {
-                return Err(Refusal::NothingDue);
-            }
+            untouched(op)?;
             let mut d = Draft::new(op, now);
             d.fail(
                 &Actor::Engine,
@@ -249,9 +246,7 @@ pub fn transition(
             ))
         }
         Event::NoLongerFits { why } => {
-            if op.row.status != Status::Open || op.row.attempts > 0 {
-                return Err(Refusal::NothingDue);
-            }
+            untouched(op)?;
             let mut d = Draft::new(op, now);
             d.fail(
                 &Actor::Engine,
@@ -272,6 +267,17 @@ pub fn transition(
             review_event::decide(op, decision, terms, now).map_err(Refusal::Review)
         }
     }
+}
+
+/// Whether `op` is open, not held, and nothing of it can exist at the provider: no attempt was ever
+/// counted, and no evidence shows an object of ours.
+fn untouched(op: &Operation) -> Result<(), Refusal> {
+    let row = &op.row;
+    let untouched = row.status == Status::Open
+        && !row.held
+        && row.attempts == 0
+        && row.provider_ref.is_none();
+    untouched.then_some(()).ok_or(Refusal::NothingDue)
 }
 
 /// Whether everything allows one more attempt (I7), the facts of the row before those of the tool.
@@ -391,11 +397,12 @@ fn finished(
     } else if outcome.object.is_none() {
         return Err(Refusal::NoSuchAttempt);
     }
-    if let Some(object) = &outcome.object {
-        d.see_object(Source::Attempt, object, taken);
-    }
+    let ours = outcome
+        .object
+        .as_ref()
+        .is_some_and(|o| d.see_object(Source::Attempt, o, taken, terms));
     d.reassess(terms);
-    let mut next = d.absorb(&Actor::Engine, Source::Attempt);
+    let mut next = d.absorb(&Actor::Engine, Source::Attempt, ours);
     if first && op.row.status == Status::Open && next == Next::Nothing {
         next = settle_open(&mut d, number, class, outcome, terms);
     }
@@ -446,7 +453,10 @@ fn settle_open(
             };
             d.fail(&Actor::Engine, failure, outcome.error.clone())
         }
-        OutcomeClass::SideEffectUnknown | OutcomeClass::KeyInProgress
+        // One request of which a byte left is all that such a provider ever gets.
+        OutcomeClass::SideEffectUnknown
+        | OutcomeClass::KeyInProgress
+        | OutcomeClass::RetryableFailure
             if terms.profile.kind == ProviderKind::None =>
         {
             d.unknown(UnknownReason::NoKeysAtProvider)
@@ -471,7 +481,7 @@ fn settle_open(
 
 fn observe(op: &Operation, o: &Observed, terms: &Terms, now: Instant) -> Step {
     let mut d = Draft::new(op, now);
-    let mut complete = false;
+    let (mut complete, mut ours) = (false, false);
     match &o.seen {
         Lookup::Listed {
             began_at,
@@ -480,21 +490,19 @@ fn observe(op: &Operation, o: &Observed, terms: &Terms, now: Instant) -> Step {
         } => {
             complete = *all;
             for (object, taken) in objects {
-                d.see_object(o.source, object, *taken);
+                ours |= d.see_object(o.source, object, *taken, terms);
             }
-            d.see(
-                o.source,
-                Seen::Scan {
-                    began_at: *began_at,
-                    complete,
-                },
-            );
+            let began_at = *began_at;
+            d.see(o.source, Seen::Scan { began_at, complete }, terms);
         }
-        Lookup::One { object, taken } => d.see_object(o.source, object, *taken),
-        Lookup::Unreachable { why } => d.see(o.source, Seen::Unreachable { why: why.clone() }),
+        Lookup::One { object, taken } => ours = d.see_object(o.source, object, *taken, terms),
+        Lookup::Unreachable { why } => {
+            let why = why.clone();
+            d.see(o.source, Seen::Unreachable { why }, terms);
+        }
     }
     d.reassess(terms);
-    let mut next = d.absorb(&o.actor, o.source);
+    let mut next = d.absorb(&o.actor, o.source, ours);
     if next == Next::Nothing && op.needs_lookup() && o.source == Source::EngineLookup {
         let identified = d.op.row.provider_ref.is_some();
         next = if identified {
@@ -569,6 +577,8 @@ fn swept(op: &Operation, terms: &Terms, now: Instant) -> Result<Step, Refusal> {
     } else if unsettled
         && terms.profile.kind == ProviderKind::Lookup
         && op.attempts.iter().any(Attempt::undetermined)
+        // Proven absent is decided: the next call may attempt.
+        && row.verdict != Some(Verdict::Absent)
         && due(lookups_over)
     {
         d.unknown(UnknownReason::LookupInconclusive)
