@@ -8,9 +8,7 @@ use serde_json::{Value, json};
 
 use super::Instant;
 use super::attempt::Attempt;
-use super::evidence::{
-    self, Bearing, Evidence, ObjectStatus, ProviderObject, Seen, Source, Verdict,
-};
+use super::evidence::{self, Bearing, Evidence, ProviderObject, Seen, Source, Verdict};
 use super::ids::Actor;
 use super::operation::{Contradiction, FailureClass, Operation, Status, UnknownReason};
 use super::policy::Terms;
@@ -118,6 +116,9 @@ impl Draft {
         if evidence::states(&self.before.evidence) == evidence::states(&self.op.evidence) {
             return Next::Nothing;
         }
+        // Closed on the word of a person, the row may hold another object than the one that is ours.
+        let holds_ours = self.op.row.provider_ref == self.op.our_object();
+        let was_wrong = self.op.row.contradicted == Some(Contradiction::RefMismatch);
         match (self.op.row.status, self.op.row.verdict) {
             (Status::Open, Some(Verdict::SecondEffect)) => {
                 self.op.row.contradicted = Some(Contradiction::SecondEffect);
@@ -128,13 +129,11 @@ impl Draft {
                 self.op.row.pending_since.get_or_insert(self.now);
                 Next::EndCall
             }
-            (Status::Succeeded, Some(Verdict::Refused)) => {
+            (Status::Succeeded, Some(Verdict::Refused)) if holds_ours => {
                 self.flag(Contradiction::FailedAfterSucceeded)
             }
-            // Closed on the word of a person, whose object is another one: two effects.
             (Status::Succeeded, Some(Verdict::Confirmed | Verdict::Pending))
-                if self.op.row.provider_ref != self.op.our_object()
-                    && self.op.row.contradicted != Some(Contradiction::RefMismatch) =>
+                if !holds_ours && !was_wrong =>
             {
                 self.flag(Contradiction::SecondEffect)
             }
@@ -152,7 +151,7 @@ impl Draft {
         let failed = seen
             .values()
             .map(|(o, _)| *o)
-            .find(|o| matches!(o.status, ObjectStatus::Failed | ObjectStatus::Canceled))?;
+            .find(|o| o.status.is_lost())?;
         let why = failed
             .failure_reason
             .as_ref()
@@ -169,6 +168,9 @@ impl Draft {
     }
 
     pub(super) fn succeed(&mut self, by: &Actor) -> Next {
+        // A correction may turn a failed row round.
+        self.op.row.failure = None;
+        self.op.row.failure_text = None;
         self.close(Status::Succeeded, by)
     }
 

@@ -48,6 +48,15 @@ impl ObjectStatus {
         word.parse().unwrap_or(Self::Other)
     }
 
+    /// Failed or canceled: no money moved, or it came back.
+    #[must_use]
+    pub fn is_lost(self) -> bool {
+        match self {
+            Self::Failed | Self::Canceled => true,
+            Self::Pending | Self::RequiresAction | Self::Succeeded | Self::Other => false,
+        }
+    }
+
     /// How far along its life it is. An object only moves on: not final, succeeded, then perhaps
     /// failed when the bank returns the money.
     pub(super) fn stage(self) -> u8 {

@@ -273,10 +273,8 @@ pub fn transition(
 /// counted, and no evidence shows an object of ours.
 fn untouched(op: &Operation) -> Result<(), Refusal> {
     let row = &op.row;
-    let untouched = row.status == Status::Open
-        && !row.held
-        && row.attempts == 0
-        && row.provider_ref.is_none();
+    let untouched =
+        row.status == Status::Open && !row.held && row.attempts == 0 && row.provider_ref.is_none();
     untouched.then_some(()).ok_or(Refusal::NothingDue)
 }
 
@@ -529,10 +527,18 @@ fn ref_fetched(
     terms: &Terms,
     now: Instant,
 ) -> Result<Step, Refusal> {
-    if op.row.status != Status::Succeeded || op.row.contradicted.is_some() {
-        return Err(Refusal::NothingDue);
-    }
+    op.awaits_fetch().ok_or(Refusal::NothingDue)?;
     let mut d = Draft::new(op, now);
+    if let Some(object) = object
+        && object.bearing(&op.row, taken) == Some(Bearing::Ours)
+    {
+        d.see_object(Source::TypedRef, object, taken, terms);
+    }
+    let answered = Seen::Scan {
+        began_at: now,
+        complete: false,
+    };
+    d.see(Source::TypedRef, answered, terms);
     let holds = object.is_some_and(|o| review_event::ref_holds(&op.row, o) && !taken);
     if !holds {
         d.op.row.contradicted = Some(Contradiction::RefMismatch);
