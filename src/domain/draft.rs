@@ -2,7 +2,7 @@
 //! finished step with its version and audit number.
 //!
 //! The shared inside of [`super::transition`] and [`super::review_event`]; nobody else sees it.
-//! Never decides whether an event is allowed. Tests: `tests/protocol.rs`.
+//! Never decides whether an event is allowed. Tests: `tests/protocol/`.
 
 use serde_json::{Value, json};
 
@@ -70,7 +70,9 @@ impl Draft {
             Seen::Scan { .. } => {
                 source.by_person()
                     || silent
-                    || (proves(&seen) && !evidence.iter().any(|e| proves(&e.seen)))
+                    || (proves(&seen)
+                        && evidence::states(evidence).is_empty()
+                        && !evidence.iter().any(|e| proves(&e.seen)))
             }
             Seen::Unreachable { .. } => source.by_person() || !silent,
         };
@@ -127,6 +129,8 @@ impl Draft {
             (_, Some(Verdict::SecondEffect)) => self.flag(Contradiction::SecondEffect),
             (Status::Open, Some(Verdict::Pending | Verdict::Confirmed | Verdict::Refused)) => {
                 self.op.row.pending_since.get_or_insert(self.now);
+                // An object of ours exists: there is nothing left to approve, nor to reject.
+                self.op.row.held = false;
                 Next::EndCall
             }
             (Status::Succeeded, Some(Verdict::Refused)) if holds_ours => {
@@ -198,6 +202,7 @@ impl Draft {
     pub(super) fn unknown(&mut self, reason: UnknownReason) -> Next {
         let row = &mut self.op.row;
         row.status = Status::Unknown;
+        row.held = false;
         row.reason = Some(reason);
         row.unknown_at = Some(self.now);
         Next::Settled
