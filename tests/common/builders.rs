@@ -11,7 +11,9 @@ use samekey::domain::answer;
 use samekey::domain::evidence::{ObjectStatus, ProviderObject, Source};
 use samekey::domain::guard::Role;
 use samekey::domain::identity::Identity;
-use samekey::domain::ids::{Actor, CallId, OperationId, OrderId, PaymentId, ProviderName};
+use samekey::domain::ids::{
+    Actor, AgentName, CallId, OperationId, OrderId, PaymentId, ProviderName,
+};
 use samekey::domain::key::{IdempotencyKey, hex_digest};
 use samekey::domain::money::{Currency, Money};
 use samekey::domain::operation::{Closing, Effect, Operation, OperationRow, Status};
@@ -45,6 +47,10 @@ pub fn money(minor: i64) -> Money {
 
 pub fn call(name: &str) -> CallId {
     CallId::parse(name).expect("a call id")
+}
+
+pub fn agent(name: &str) -> AgentName {
+    AgentName::parse(name).expect("a name")
 }
 
 /// The seed's tool at a provider of `kind`: three attempts per call, six per operation (R45).
@@ -308,6 +314,7 @@ pub fn object_of(
 /// Everything outside the row allows an attempt.
 pub fn allowed(name: &str) -> Authorise {
     Authorise {
+        agent: agent("northwind"),
         call: call(name),
         lease: true,
         clock: true,

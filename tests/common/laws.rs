@@ -59,7 +59,9 @@ fn attempts_only_grow(before: &Operation, after: &Operation, terms: &Terms) {
     );
     let mut per_call = BTreeMap::new();
     for attempt in &after.attempts {
-        *per_call.entry(attempt.call.clone()).or_insert(0_u32) += 1;
+        *per_call
+            .entry((attempt.agent.clone(), attempt.call.clone()))
+            .or_insert(0_u32) += 1;
     }
     assert!(
         per_call.values().all(|n| *n <= terms.policy.max_per_call),
@@ -67,7 +69,7 @@ fn attempts_only_grow(before: &Operation, after: &Operation, terms: &Terms) {
     );
     assert!(before.attempts.len() <= after.attempts.len(), "I6: fell");
     for (was, is) in before.attempts.iter().zip(&after.attempts) {
-        let same = was.number == is.number && was.call == is.call;
+        let same = (was.number, &was.agent, &was.call) == (is.number, &is.agent, &is.call);
         assert!(same && was.authorised_at == is.authorised_at, "U22");
         assert!(
             was.result.is_none() || was.result == is.result,

@@ -71,43 +71,46 @@ fn a_typed_id_must_be_what_it_is_said_to_be() {
     assert_eq!(story.op.row.contradicted, Some(Contradiction::SecondEffect));
 }
 
-/// A typed id accepted while the provider was unreachable is fetched later, or the row is contradicted
-/// (`ref_mismatch`), and follows the rules of closing as failed.
+/// Closed by two people on an id that nobody could fetch.
+fn closed_unseen() -> Story {
+    let mut story = Story::lost_and_stopped(keyed(), 3800);
+    story.observe(Source::ReviewLookup, unreachable());
+    let typed = close_with("re_7", Fetched::Unreachable);
+    story.decide(&ann(), typed).expect("proposed");
+    assert_eq!(story.op.awaits_fetch(), None, "nothing is closed yet");
+    story.decide(&lea(), APPROVE).expect("approved");
+    let awaited = story.op.awaits_fetch().map(ToString::to_string);
+    assert_eq!(awaited.as_deref(), Some("re_7"));
+    story
+}
+
+fn fetch(story: &mut Story, object: Option<ProviderObject>, taken: bool) {
+    let event = Event::RefFetched { object, taken };
+    story.apply(&event).expect("awaited");
+}
+
+/// A typed id accepted while the provider was unreachable is fetched as soon as it answers.
 #[test]
 fn a_typed_id_accepted_unseen_is_fetched_later() {
-    let closed = || {
-        let mut story = Story::lost_and_stopped(keyed(), 3800);
-        story.observe(Source::ReviewLookup, unreachable());
-        story
-            .decide(&ann(), close_with("re_7", Fetched::Unreachable))
-            .expect("proposed");
-        assert_eq!(story.op.awaits_fetch(), None, "nothing is closed yet");
-        story.decide(&lea(), APPROVE).expect("approved");
-        assert_eq!(
-            story.op.awaits_fetch().map(ToString::to_string).as_deref(),
-            Some("re_7")
-        );
-        story
-    };
-    let fetch = |story: &mut Story, object: Option<ProviderObject>, taken| {
-        story
-            .apply(&Event::RefFetched { object, taken })
-            .expect("awaited")
-    };
-    let mut good = closed();
+    let mut good = closed_unseen();
     let object = good.unmarked("re_7");
     fetch(&mut good, Some(object), false);
     assert_eq!(
         (good.op.row.contradicted, good.op.awaits_fetch()),
         (None, None)
     );
+}
 
+/// What turns out wrong contradicts the row (`ref_mismatch`), which then follows the rules of closing
+/// as failed: time, lookup, two people.
+#[test]
+fn a_typed_id_that_was_wrong_contradicts_the_row() {
     let wrong = |story: &Story| ProviderObject {
         amount_minor: 1,
         ..story.unmarked("re_7")
     };
     for case in 0..3 {
-        let mut story = closed();
+        let mut story = closed_unseen();
         let (object, taken) = match case {
             0 => (None, false),
             1 => (Some(wrong(&story)), false),
@@ -151,8 +154,12 @@ fn a_typed_id_accepted_unseen_is_fetched_later() {
             (Status::Failed, None)
         );
     }
-    // The effect exists under another id: the row is right, the id was wrong.
-    let mut story = closed();
+}
+
+/// The effect exists under another id: the row is right, the id was wrong.
+#[test]
+fn a_wrong_id_of_a_real_effect_is_acknowledged() {
+    let mut story = closed_unseen();
     fetch(&mut story, None, false);
     let refund = story.ours("re_1", ObjectStatus::Succeeded);
     story.observe(Source::Reconciler, event_of(&refund));
@@ -194,8 +201,11 @@ fn correct_follows_the_evidence() {
             ..
         }
     ));
+}
 
-    // Pending on a failed row blocks its order until the object is final, and not for ever.
+/// An object on a failed row blocks its order until it is final, and not for ever.
+#[test]
+fn an_effect_on_a_failed_row_is_corrected_or_taken_back() {
     let mut failed = absent(keyed());
     failed
         .decide(&ann(), close_as(Closing::Failed))

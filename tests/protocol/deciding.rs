@@ -267,19 +267,19 @@ fn a_held_row_takes_approval_rejection_or_expiry_and_nothing_else() {
     assert_eq!(held().decide(&alone(), APPROVE), Ok(Next::Due));
 }
 
+/// Absent, above the limit, and proposed as failed.
+fn proposed(by: &Person) -> Story {
+    let mut story = absent(four_eyes_over(3799));
+    let next = story.decide(by, close_as(Closing::Failed));
+    assert_eq!(next, Ok(Next::Proposed));
+    assert_eq!(story.status(), Status::Unknown, "nothing is closed yet");
+    story
+}
+
 /// R78, R93: what needs two people is a proposal, bound to the version; a lead of another name decides
 /// it once, in time.
 #[test]
 fn a_proposal_takes_a_lead_of_another_name_once_and_in_time() {
-    let proposed = |by: &Person| {
-        let mut story = absent(four_eyes_over(3799));
-        assert_eq!(
-            story.decide(by, close_as(Closing::Failed)),
-            Ok(Next::Proposed)
-        );
-        assert_eq!(story.status(), Status::Unknown, "nothing is closed yet");
-        story
-    };
     let mut story = proposed(&lea());
     assert_eq!(
         story.decide(&lea(), APPROVE),
@@ -326,8 +326,11 @@ fn a_proposal_takes_a_lead_of_another_name_once_and_in_time() {
     );
     assert_eq!(late.sweep(), Ok(Next::Nothing));
     assert_eq!(late.op.row.proposal, None);
+}
 
-    // The row moved on: what was proposed is about another row, and stands in nobody's way.
+/// I18: what was proposed on a row that moved on is about another row, and stands in nobody's way.
+#[test]
+fn a_proposal_is_bound_to_the_version_it_was_made_on() {
     let mut moved = proposed(&ann());
     let refund = moved.ours("re_1", ObjectStatus::Succeeded);
     moved.observe(Source::ReviewLookup, event_of(&refund));

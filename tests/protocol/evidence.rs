@@ -240,34 +240,39 @@ fn contradictions_are_flagged_once_and_corrected_once() {
     );
     twice.decide(&lea(), correct(None)).expect("acknowledged");
 
-    for mut story in [returned, late, twice] {
-        let version = story.op.row.version;
-        let objects: Vec<ProviderObject> = samekey::domain::evidence::objects(&story.op.evidence)
-            .values()
-            .map(|(o, _)| (*o).clone())
-            .collect();
-        for source in ALL {
-            let list = story.list(&objects);
-            story.observe(source, list);
-            for object in &objects {
-                story.observe(source, event_of(object));
-                // The same object in another reader's words is the same object.
-                let spelt = ProviderObject {
-                    charge: Some("ch_1".parse().expect("a charge")),
-                    ..object.clone()
-                };
-                story.observe(source, event_of(&spelt));
-            }
-        }
-        assert_eq!(story.op.row.contradicted, None, "not flagged again");
-        assert_eq!(
-            story.op.row.version, version,
-            "repeated evidence binds nobody"
-        );
-        // A third object is news.
-        see(&mut story, Source::Webhook, "re_3", ObjectStatus::Succeeded);
-        assert_eq!(story.op.row.contradicted, Some(Contradiction::SecondEffect));
+    for story in [returned, late, twice] {
+        stays_quiet_until_there_is_news(story);
     }
+}
+
+/// Everything that is known is told again, by everybody, in every spelling.
+fn stays_quiet_until_there_is_news(mut story: Story) {
+    let version = story.op.row.version;
+    let objects: Vec<ProviderObject> = samekey::domain::evidence::objects(&story.op.evidence)
+        .values()
+        .map(|(o, _)| (*o).clone())
+        .collect();
+    for source in ALL {
+        let list = story.list(&objects);
+        story.observe(source, list);
+        for object in &objects {
+            story.observe(source, event_of(object));
+            // The same object in another reader's words is the same object.
+            let spelt = ProviderObject {
+                charge: Some("ch_1".parse().expect("a charge")),
+                ..object.clone()
+            };
+            story.observe(source, event_of(&spelt));
+        }
+    }
+    assert_eq!(story.op.row.contradicted, None, "not flagged again");
+    assert_eq!(
+        story.op.row.version, version,
+        "repeated evidence binds nobody"
+    );
+    // A third object is news.
+    see(&mut story, Source::Webhook, "re_3", ObjectStatus::Succeeded);
+    assert_eq!(story.op.row.contradicted, Some(Contradiction::SecondEffect));
 }
 
 /// M36, I11: two objects of ours. An open row stops at once, an unknown one is flagged; neither closes
@@ -397,6 +402,12 @@ fn evidence_is_ours_only_in_every_part() {
     ] {
         assert_eq!(object.bearing(row, taken), bearing, "{object:?}");
     }
+}
+
+/// I17: before anything was authorised nothing is a candidate, and what is ours stays ours.
+#[test]
+fn ours_begins_with_the_first_authorise_and_never_ends() {
+    let story = open_in_doubt();
     // Before anything was authorised, an unmarked object is no candidate.
     assert_eq!(
         story.unmarked("re_1").bearing(&Story::seed().op.row, false),
@@ -412,8 +423,7 @@ fn evidence_is_ours_only_in_every_part() {
     );
     let renamed = ProviderObject {
         operation: Some(op_id(1)),
-        status: ObjectStatus::Failed,
-        ..ours
+        ..story.ours("re_1", ObjectStatus::Failed)
     };
     story.observe(Source::ReviewLookup, event_of(&renamed));
     assert_eq!(story.op.row.verdict, Some(Verdict::Refused));

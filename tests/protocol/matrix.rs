@@ -22,10 +22,12 @@ enum Cell {
 }
 use Cell::{One, Refused, Second, Typed};
 
+type Build = fn(&mut Story);
+
 /// A row of the matrix: how to get there, as succeeded, as failed (once decidable).
 struct Line {
     name: &'static str,
-    build: fn(&mut Story),
+    build: Build,
     verdict: Option<Verdict>,
     succeeded: Cell,
     failed: Cell,
@@ -37,6 +39,11 @@ fn look(story: &mut Story, objects: &[(&str, ObjectStatus)]) {
     story.observe(Source::ReviewLookup, list);
 }
 
+fn look_at_an_unmarked_one(story: &mut Story) {
+    let list = story.list(&[story.unmarked("re_8")]);
+    story.observe(Source::ReviewLookup, list);
+}
+
 /// A complete scan that began late enough, without moving the story's clock.
 fn prove_absence(story: &mut Story) {
     let mut then = story.clone();
@@ -45,77 +52,21 @@ fn prove_absence(story: &mut Story) {
     story.observe(Source::ReviewLookup, list);
 }
 
+#[rustfmt::skip]
 fn lines() -> Vec<Line> {
     use ObjectStatus as S;
+    use Verdict as V;
+    let line = |name, build: Build, verdict, succeeded, failed| Line { name, build, verdict, succeeded, failed };
     vec![
-        Line {
-            name: "confirmed",
-            build: |s| look(s, &[("re_1", S::Succeeded)]),
-            verdict: Some(Verdict::Confirmed),
-            succeeded: One,
-            failed: Refused,
-        },
-        Line {
-            name: "second_effect",
-            build: |s| look(s, &[("re_1", S::Succeeded), ("re_2", S::Succeeded)]),
-            verdict: Some(Verdict::SecondEffect),
-            succeeded: One,
-            failed: Refused,
-        },
-        Line {
-            name: "refused",
-            build: |s| look(s, &[("re_1", S::Failed)]),
-            verdict: Some(Verdict::Refused),
-            succeeded: Refused,
-            failed: One,
-        },
-        Line {
-            name: "pending",
-            build: |s| look(s, &[("re_1", S::Pending)]),
-            verdict: Some(Verdict::Pending),
-            succeeded: Refused,
-            failed: Refused,
-        },
-        Line {
-            name: "absent",
-            build: prove_absence,
-            verdict: Some(Verdict::Absent),
-            succeeded: Typed,
-            failed: One,
-        },
-        Line {
-            name: "ambiguous",
-            build: |s| {
-                let list = s.list(&[s.unmarked("re_8")]);
-                s.observe(Source::ReviewLookup, list);
-            },
-            verdict: Some(Verdict::Ambiguous),
-            succeeded: Second,
-            failed: Second,
-        },
-        Line {
-            name: "none, nobody looked",
-            build: |_| {},
-            verdict: None,
-            succeeded: Typed,
-            failed: Refused,
-        },
-        Line {
-            name: "none, looked too early",
-            build: |s| look(s, &[]),
-            verdict: None,
-            succeeded: Typed,
-            failed: Refused,
-        },
-        Line {
-            name: "unreachable for long",
-            build: |s| {
-                s.observe(Source::ReviewLookup, unreachable());
-            },
-            verdict: None,
-            succeeded: Typed,
-            failed: Second,
-        },
+        line("confirmed", |s| look(s, &[("re_1", S::Succeeded)]), Some(V::Confirmed), One, Refused),
+        line("second_effect", |s| look(s, &[("re_1", S::Succeeded), ("re_2", S::Succeeded)]), Some(V::SecondEffect), One, Refused),
+        line("refused", |s| look(s, &[("re_1", S::Failed)]), Some(V::Refused), Refused, One),
+        line("pending", |s| look(s, &[("re_1", S::Pending)]), Some(V::Pending), Refused, Refused),
+        line("absent", prove_absence, Some(V::Absent), Typed, One),
+        line("ambiguous", look_at_an_unmarked_one, Some(V::Ambiguous), Second, Second),
+        line("none, nobody looked", |_| {}, None, Typed, Refused),
+        line("none, looked too early", |s| look(s, &[]), None, Typed, Refused),
+        line("unreachable for long", |s| { s.observe(Source::ReviewLookup, unreachable()); }, None, Typed, Second),
     ]
 }
 

@@ -159,6 +159,20 @@ fn six_attempts_over_all_calls_are_the_end() {
     }
 }
 
+/// R45: call ids are scoped to their agent, so two agents' `toolu_01` are two calls.
+#[test]
+fn a_call_is_its_agent_and_its_id() {
+    let mut story = Story::seed();
+    for _ in 0..3 {
+        story.attempt("toolu_01", timeout());
+    }
+    assert_eq!(story.authorise("toolu_01"), Err(Refusal::CallSpent));
+    let mut other = allowed("toolu_01");
+    other.agent = agent("southwind");
+    let next = story.apply(&Event::Authorise(other));
+    assert_eq!(next, Ok(Next::Send { attempt: 4 }));
+}
+
 /// S5: a limiter turns a request away before the key and any effect, so the effect stays
 /// `not_started`; a 429 of a lock proves nothing of the kind.
 #[test]
