@@ -1,7 +1,7 @@
 //! One request sent to the provider for an operation, always with its key and stored bytes.
 
 use super::Instant;
-use super::ids::CallId;
+use super::ids::{AgentName, CallId};
 use super::outcome::{Outcome, OutcomeClass};
 use super::text::SafeText;
 
@@ -10,7 +10,8 @@ use super::text::SafeText;
 pub struct Attempt {
     /// 1, 2, … within the operation.
     pub number: u32,
-    /// The call that spent it.
+    /// The call that spent it; call ids are scoped to their agent.
+    pub agent: AgentName,
     pub call: CallId,
     /// When it was counted, which is before anything was sent (R49).
     pub authorised_at: Instant,
@@ -70,9 +71,10 @@ impl Attempt {
     /// Whether it cannot have had an effect: no byte left, or a limiter turned it away (S5).
     #[must_use]
     pub fn without_effect(&self) -> bool {
-        self.result
-            .as_ref()
-            .is_some_and(|r| r.class == OutcomeClass::NotSent || r.limiter)
+        self.result.as_ref().is_some_and(|r| {
+            let limited = r.class == OutcomeClass::RetryableFailure && r.limiter;
+            r.class == OutcomeClass::NotSent || limited
+        })
     }
 
     /// Whether a byte of it may have left.

@@ -38,10 +38,14 @@ pub struct Profile {
     pub lookup_lag: Duration,
     /// Whether a replayed refusal is the result of the key's only execution.
     pub saved_results_are_final: bool,
+    /// Attempts it takes, over all tools and engines.
+    pub rate: Rate,
+    /// Reads that lookups and reconciling may spend.
+    pub read_rate: Rate,
 }
 
 /// Clock error allowed for in the key's deadline.
-const CLOCK_ERROR: Duration = Duration::from_secs(5 * 60);
+const CLOCK_ERROR: Duration = Duration::from_mins(5);
 
 impl Profile {
     /// Stripe API v1 as documented (S3, S9, S44).
@@ -49,12 +53,20 @@ impl Profile {
     pub fn stripe() -> Self {
         Self {
             kind: ProviderKind::Keyed,
-            retention: Duration::from_secs(24 * 3600),
+            retention: Duration::from_hours(24),
             send_window: Duration::from_secs(2),
             timeout: Duration::from_secs(10),
-            settle_time: Duration::from_secs(600),
+            settle_time: Duration::from_mins(10),
             lookup_lag: Duration::ZERO,
             saved_results_are_final: true,
+            rate: Rate {
+                count: 25,
+                per: Duration::from_secs(1),
+            },
+            read_rate: Rate {
+                count: 5,
+                per: Duration::from_secs(1),
+            },
         }
     }
 
@@ -104,7 +116,7 @@ impl Backoff {
             .and_then(|m| u64::try_from(m).ok())
             .unwrap_or(micros);
         // A provider's wish is bounded too: nothing outside may park a call for a day.
-        let asked = retry_after.unwrap_or_default().min(Duration::from_secs(60));
+        let asked = retry_after.unwrap_or_default().min(Duration::from_mins(1));
         asked.saturating_add(Duration::from_micros(jitter))
     }
 }
@@ -201,8 +213,8 @@ impl ToolPolicy {
             },
             repeat: Repeat::Answer,
             lookup_cooldown: Duration::from_secs(30),
-            claim_ttl: Duration::from_secs(15 * 60),
-            approval_ttl: Duration::from_secs(24 * 3600),
+            claim_ttl: Duration::from_mins(15),
+            approval_ttl: Duration::from_hours(24),
             caps: BTreeMap::new(),
         }
     }
@@ -229,7 +241,7 @@ pub struct Circuit {
     /// Operations of the latest failures in a row, newest last, at most five.
     pub failures: Vec<OperationId>,
     pub state: CircuitState,
-    /// Orders of the latest 403s in a row.
+    /// Orders of the latest 403s in a row, each once.
     pub denied: Vec<OrderId>,
 }
 
@@ -277,7 +289,7 @@ impl Circuit {
             }
             Health::Well => {
                 next.failures.clear();
-                // Only the trial attempt closes an open circuit; a late reply of another does not.
+                // A late reply does not close an open circuit: a probe has to succeed first.
                 if let CircuitState::Trial { .. } = next.state {
                     next.state = CircuitState::Closed;
                 }
@@ -333,8 +345,8 @@ impl Circuit {
     pub fn admit(&self, operation: &OperationId) -> Option<Self> {
         match &self.state {
             CircuitState::Closed => Some(self.clone()),
-            CircuitState::Open { .. } => None,
-            CircuitState::Trial {
+            CircuitState::Open { .. }
+            | CircuitState::Trial {
                 operation: Some(_), ..
             } => None,
             CircuitState::Trial {
@@ -364,7 +376,7 @@ impl Circuit {
         match (status, order) {
             (401, _) => (next, true),
             (403, Some(order)) => {
-                if next.denied.last() != Some(order) {
+                if !next.denied.contains(order) {
                     next.denied.push(order.clone());
                 }
                 let pause = next.denied.len() >= CREDENTIAL_ORDERS;
@@ -474,6 +486,9 @@ mod tests {
         let (c, same) = c.credentials(403, Some(&order(1)));
         let (c, second) = c.credentials(403, Some(&order(2)));
         assert!(!first && !same && !second);
+        let (again, back) = c.credentials(403, Some(&order(1)));
+        assert!(!back, "two orders taking turns are not three");
+        assert!(again.credentials(403, Some(&order(3))).1);
         assert!(c.credentials(403, Some(&order(3))).1);
         let (reset, _) = c.credentials(200, Some(&order(3)));
         assert!(!reset.credentials(403, Some(&order(4))).1);

@@ -1,6 +1,53 @@
 //! The engine: takes queued calls under a lease and drives each through the protocol.
+//!
+//! Owns: when something is sent (connect, authorise, check again, write), waiting between attempts,
+//! leases, the sweep of deadlines, a clean stop. Never: decides about money (`domain` does), talks to
+//! a screen, or sends without a committed attempt. A killed engine loses nothing: its calls are taken
+//! over when their lease ends. Tests: `tests/engine.rs`.
 
+mod drive;
+mod lease;
+mod supervise;
+mod sweeper;
+mod worker;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
+
+use crate::clock::Clock;
+use crate::domain::ids::{EngineId, ProviderName, ToolName};
+use crate::domain::policy::Terms;
+use crate::ledger::{LedgerError, SharedLedger};
+use crate::provider::SharedProvider;
+
+pub use supervise::{Engine, run_call};
+
+/// What an engine needs of the world.
+#[derive(Clone)]
+pub struct EngineDeps {
+    pub ledger: SharedLedger,
+    pub providers: Arc<BTreeMap<ProviderName, SharedProvider>>,
+    pub terms: Arc<BTreeMap<ToolName, Terms>>,
+    pub config: EngineConfig,
+    pub clock: Clock,
+}
+
+/// Why an engine could not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    #[error("there is no such call")]
+    NoSuchCall,
+    #[error("the call was not answered in time; `calls show` tells how it stands")]
+    NotAnswered,
+}
+
+/// A name for one run of an engine.
+fn fresh_id() -> EngineId {
+    EngineId::from_uuid(uuid::Uuid::new_v4())
+}
 
 /// How an engine runs.
 #[derive(Clone, Debug)]

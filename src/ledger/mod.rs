@@ -4,7 +4,10 @@
 //! talks to a provider, decides anything about money (it calls `domain`), or keeps a transaction
 //! open across a provider call. Tests: `tests/ledger.rs`, one suite for every store.
 
+mod audit;
 pub mod query;
+mod row;
+pub mod sqlite;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -126,15 +129,6 @@ pub enum Drive {
     Settled,
 }
 
-/// Why a call ends without its row being settled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
-    /// Its own attempts, tries or time are spent, or the row is settled.
-    Done,
-    /// The row is joined by nobody and the tool cannot send now.
-    Unavailable,
-}
-
 /// A tool's shared state.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolState {
@@ -175,6 +169,9 @@ pub type Applied = Result<Result<Step, Refusal>, LedgerError>;
 /// caller's future is dropped.
 #[async_trait]
 pub trait Ledger: Send + Sync {
+    /// Names the damage of a corrupted store, before anything is sent (finding 11 of `traps.md`).
+    async fn check(&self) -> Result<(), LedgerError>;
+
     // --- calls ---------------------------------------------------------------------------------
 
     /// Stores a call durably before it is acknowledged (I26).
@@ -198,18 +195,15 @@ pub trait Ledger: Send + Sync {
     async fn renew(&self, engine: &EngineId, lease: Duration) -> Result<u64, LedgerError>;
     /// Gives back what this engine holds without having begun to send.
     async fn release(&self, call: &LeasedCall) -> Result<(), LedgerError>;
-    /// Ends a call with the answer its row gives now; joined calls get the same.
-    async fn finish_call(
-        &self,
-        call: &LeasedCall,
-        ending: Ending,
-    ) -> Result<ToolResult, LedgerError>;
-    /// Ends a call that got no row.
+    /// Ends a call with the answer its row gives now; joined calls get the same. `None` where the
+    /// lease is lost: whoever has the call now answers it.
+    async fn finish_call(&self, call: &LeasedCall) -> Result<Option<ToolResult>, LedgerError>;
+    /// Ends a call that got no row, likewise.
     async fn answer_call(
         &self,
         call: &LeasedCall,
         result: ToolResult,
-    ) -> Result<ToolResult, LedgerError>;
+    ) -> Result<Option<ToolResult>, LedgerError>;
     /// Notes that the caller has the answer.
     async fn delivered(&self, agent: &AgentName, id: &CallId) -> Result<(), LedgerError>;
 

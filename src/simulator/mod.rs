@@ -1,1 +1,153 @@
-//! The simulated provider.
+//! The simulated provider: a stateful server that speaks Stripe's wire and goes wrong on order.
+//!
+//! Owns: the handle and its configuration; the parts are
+//! - `http` the socket and the routes, `wire` requests and answers, `execution` a refund's way
+//!   through the stages,
+//! - `world` the books, `keys` the idempotency layer, `state` both behind one lock,
+//! - `refunds`, `search`, `objects` what endpoints read and say,
+//! - `scenario` the names of the faults, `script` their form as data, `fault` which request meets
+//!   which, `records` what is reported.
+//!
+//! Never: reads the machine's clock (a [`Clock`] comes in), draws unseeded lots, or knows anything
+//! about samekey's ledger and engine. Not yet here: webhooks; they will be made from the changes
+//! in `world`. Tests: beside the code and `tests/simulator/`.
+
+mod execution;
+mod fault;
+mod http;
+mod ids;
+mod keys;
+mod objects;
+mod records;
+mod refunds;
+mod scenario;
+mod script;
+mod search;
+mod state;
+mod wire;
+mod world;
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+pub use fault::{Fault, Faults, Plan, PlanError};
+pub use records::{EffectRecord, EffectSource, Held, RequestRecord};
+pub use scenario::{Scenario, WEBHOOK_SCENARIOS};
+pub use script::{RefundStatus, Script};
+
+use crate::clock::Clock;
+use state::Shared;
+
+/// How a simulator starts.
+#[derive(Clone, Debug)]
+pub struct SimConfig {
+    /// Where to listen; port 0 picks a free one.
+    pub listen: SocketAddr,
+    /// What goes wrong.
+    pub plan: Plan,
+    /// Decides everything that is drawn.
+    pub seed: u64,
+    /// How long an honest answer takes (virtual time). A keyed request counts as executing for so
+    /// long (S8).
+    pub latency: Duration,
+    /// How old a key gets before it is forgotten (S9).
+    pub retention: Duration,
+    /// The `type` of a 409 (S8): sources disagree.
+    pub conflict_type: String,
+    /// All time comes from here; it may be scaled or stand still.
+    pub clock: Clock,
+}
+
+impl SimConfig {
+    /// A free port of this machine, no faults, seed 0, no latency, keys kept for 24 hours.
+    #[must_use]
+    pub fn new(clock: Clock) -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            plan: Plan::Honest,
+            seed: 0,
+            latency: Duration::ZERO,
+            retention: Duration::from_hours(24),
+            conflict_type: "invalid_request_error".to_owned(),
+            clock,
+        }
+    }
+}
+
+/// A running simulator. Dropping it stops it too, without waiting.
+#[derive(Debug)]
+pub struct Simulator {
+    addr: SocketAddr,
+    shared: Arc<Shared>,
+    stop: Option<oneshot::Sender<()>>,
+    task: JoinHandle<()>,
+}
+
+impl Simulator {
+    /// Listens and serves in the background.
+    ///
+    /// # Errors
+    /// If the address cannot be listened on, or (kind `InvalidInput`) a scenario cannot be used.
+    pub async fn start(cfg: SimConfig) -> io::Result<Self> {
+        let shared = Shared::new(&cfg)
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        let shared = Arc::new(shared);
+        let listener = TcpListener::bind(cfg.listen).await?;
+        let addr = listener.local_addr()?;
+        let (stop, stopped) = oneshot::channel();
+        let task = tokio::spawn(http::serve(listener, Arc::clone(&shared), stopped));
+        Ok(Self {
+            addr,
+            shared,
+            stop: Some(stop),
+            task,
+        })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// `http://…` without a slash at the end.
+    #[must_use]
+    pub fn base_url(&self) -> String {
+        format!("http://{}", self.addr)
+    }
+
+    /// Every refund that took money, oldest first; [`EffectRecord::source`] tells whose it is.
+    #[must_use]
+    pub fn effects(&self) -> Vec<EffectRecord> {
+        self.shared.state().0.effects()
+    }
+
+    /// The last hundred thousand requests, oldest first.
+    #[must_use]
+    pub fn requests(&self) -> Vec<RequestRecord> {
+        self.shared.state().0.log.all()
+    }
+
+    /// The signal that a reply is being held.
+    #[must_use]
+    pub fn held(&self) -> Held {
+        self.shared.holds.watch()
+    }
+
+    /// Stops listening, cuts all connections and waits until they are gone.
+    pub async fn stop(mut self) {
+        if let Some(stop) = self.stop.take() {
+            // An error means that the server has ended already.
+            let _ = stop.send(());
+        }
+        if let Err(error) = (&mut self.task).await {
+            tracing::error!(%error, "the simulator ended badly");
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! Driving one row: connect, authorise, check again, write; record; wait; again, within the call's
+//! budget (step 8 of the protocol).
+
+use std::time::Duration;
+
+use super::worker::Job;
+use crate::domain::evidence::Source;
+use crate::domain::ids::Actor;
+use crate::domain::opening;
+use crate::domain::operation::{Operation, OperationRow, Status};
+use crate::domain::outcome::{Outcome, OutcomeClass};
+use crate::domain::text::SafeText;
+use crate::domain::tool_call::RefundArguments;
+use crate::domain::transition::{Event, Lookup, Next, Observed, Refusal, Step};
+use crate::ledger::LedgerError;
+use crate::provider::{Ready, ResolveError, ResolveQuery};
+
+/// How driving ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Driven {
+    /// The call is to be answered from the row.
+    Done,
+    /// Somebody else drives it.
+    LeaseLost,
+    /// The engine stops; nothing is in flight.
+    Stopped,
+}
+
+/// What comes after one try.
+enum After {
+    Again { wait: Duration, counts: bool },
+    End(Driven),
+}
+
+impl After {
+    const DONE: Self = Self::End(Driven::Done);
+}
+
+/// Drives `op` for this call until it is settled or the call's budget is spent.
+pub(super) async fn drive(
+    job: &Job<'_>,
+    op: Operation,
+    args: &RefundArguments,
+) -> Result<Driven, LedgerError> {
+    let shared = job.shared;
+    let policy = &job.terms.policy;
+    let mut op = op;
+    if opening::is_stale(&op.row, shared.now()) && !still_fits(job, &op.row, args).await? {
+        return Ok(Driven::Done);
+    }
+    let mut tries = 0;
+    while tries < policy.max_per_call {
+        if shared.is_stopping() {
+            return Ok(Driven::Stopped);
+        }
+        // An answer that may take a whole timeout must still fit into the call's time.
+        if job.time_left() <= job.terms.profile.timeout {
+            return Ok(Driven::Done);
+        }
+        let after = if op.needs_lookup() {
+            look_up(job, &mut op).await?
+        } else {
+            attempt(job, &mut op, tries).await?
+        };
+        match after {
+            After::End(driven) => return Ok(driven),
+            After::Again { wait, counts } => {
+                tries += u32::from(counts);
+                if tries >= policy.max_per_call || job.time_left() <= wait {
+                    return Ok(Driven::Done);
+                }
+                if !shared.wait(wait).await {
+                    return Ok(Driven::Stopped);
+                }
+            }
+        }
+    }
+    Ok(Driven::Done)
+}
+
+/// Step 4 once more for a row that waited: its order may have no room for it any more.
+async fn still_fits(
+    job: &Job<'_>,
+    row: &OperationRow,
+    args: &RefundArguments,
+) -> Result<bool, LedgerError> {
+    let ledger = &job.shared.deps.ledger;
+    let query = ResolveQuery {
+        order: args.order.clone(),
+        payment: row.payment.clone(),
+        charge: row.charge.clone(),
+    };
+    let why = match job.provider.resolve(&query).await {
+        Ok(resolved) => {
+            let rows = ledger
+                .order_rows(&row.tool, &row.order_id, row.payment.as_ref())
+                .await?;
+            if row.money.minor() <= opening::room(&rows, &resolved, Some(&row.id)) {
+                return Ok(true);
+            }
+            SafeText::new("the payment has not that much left to refund any more")
+        }
+        Err(ResolveError::Refused(why)) => why,
+        // Unreadable: nothing is known against it, but nothing is sent either.
+        Err(ResolveError::Unreadable(_)) => return Ok(false),
+    };
+    // A refusal here means that the row moved on, which answers the call just as well.
+    let _ = ledger.apply(&row.id, Event::NoLongerFits { why }).await?;
+    Ok(false)
+}
+
+/// One try: a fresh connection, the counted attempt, the last check, the bytes.
+async fn attempt(job: &Job<'_>, op: &mut Operation, tries: u32) -> Result<After, LedgerError> {
+    let shared = job.shared;
+    let ledger = &shared.deps.ledger;
+    let retry = tries.saturating_add(1);
+    let backoff = |asked| job.terms.policy.backoff.wait(retry, asked, rand::random());
+    let connection = match job.provider.connect().await {
+        Ok(connection) => connection,
+        Err(error) => {
+            tracing::info!(operation = %op.row.id, %error, "no connection");
+            ledger.connection_failed(&op.row.tool, &op.row.id).await?;
+            return Ok(After::Again {
+                wait: backoff(None),
+                counts: true,
+            });
+        }
+    };
+    let asked_at = shared.deps.clock.boot();
+    let step = match ledger.authorise(&op.row.id, job.call).await? {
+        Ok(step) => step,
+        Err(refusal) => return refused(job, op, refusal).await,
+    };
+    let Next::Send { attempt } = step.next else {
+        return Ok(After::DONE);
+    };
+    let outcome = send(job, &step, connection, asked_at).await;
+    tracing::info!(operation = %op.row.id, attempt, class = %outcome.class, "attempt");
+    let finished = Event::Finished {
+        attempt,
+        outcome,
+        taken: false,
+    };
+    match record(job, op, finished).await {
+        Ok(step) => {
+            *op = step.op;
+            Ok(match step.next {
+                Next::Retry { retry_after } => After::Again {
+                    wait: backoff(retry_after),
+                    counts: true,
+                },
+                Next::Lookup => After::Again {
+                    wait: Duration::ZERO,
+                    counts: false,
+                },
+                Next::Send { .. }
+                | Next::EndCall
+                | Next::Settled
+                | Next::Proposed
+                | Next::Due
+                | Next::Nothing => After::DONE,
+            })
+        }
+        // Recorded by whoever took over: the row tells.
+        Err(Some(refusal)) => {
+            tracing::info!(operation = %op.row.id, %refusal, "the outcome came late");
+            Ok(After::End(Driven::LeaseLost))
+        }
+        Err(None) => Ok(After::DONE),
+    }
+}
+
+/// The last check before the first byte, on a clock that also runs while the machine sleeps (I9).
+async fn send(
+    job: &Job<'_>,
+    step: &Step,
+    connection: Box<dyn Ready>,
+    asked_at: Duration,
+) -> Outcome {
+    let shared = job.shared;
+    let row = &step.op.row;
+    let late = shared.deps.clock.boot().saturating_sub(asked_at) > job.terms.profile.send_window;
+    let expired = row
+        .key_expires_at
+        .is_none_or(|deadline| shared.now() >= deadline);
+    let why = if late {
+        "the send window had passed"
+    } else if expired {
+        "the key may no longer be sent"
+    } else if !shared.lease.holds() {
+        "the lease had run out"
+    } else {
+        return connection.send(row).await;
+    };
+    Outcome::of(OutcomeClass::NotSent).because(why)
+}
+
+/// Writes an outcome, again and again while the ledger does not answer: it must not be lost while
+/// this process lives. `Err(None)` when the engine gives up; then it stays in flight until swept.
+async fn record(job: &Job<'_>, op: &Operation, event: Event) -> Result<Step, Option<Refusal>> {
+    let mut wait = Duration::from_millis(50);
+    loop {
+        match job
+            .shared
+            .deps
+            .ledger
+            .apply(&op.row.id, event.clone())
+            .await
+        {
+            Ok(Ok(step)) => return Ok(step),
+            Ok(Err(refusal)) => return Err(Some(refusal)),
+            Err(error) => {
+                tracing::error!(operation = %op.row.id, %error, "an outcome could not be written yet");
+                if job.time_left().is_zero() || !job.shared.wait(wait).await {
+                    return Err(None);
+                }
+                wait = wait.saturating_mul(2).min(Duration::from_secs(5));
+            }
+        }
+    }
+}
+
+/// What a refused authorise means for the call.
+async fn refused(
+    job: &Job<'_>,
+    op: &mut Operation,
+    refusal: Refusal,
+) -> Result<After, LedgerError> {
+    tracing::debug!(operation = %op.row.id, %refusal, "not authorised");
+    Ok(match refusal {
+        // The connection is given up: by then it may have been closed.
+        Refusal::RateLimited { wait } => After::Again {
+            wait,
+            counts: false,
+        },
+        Refusal::LeaseLost | Refusal::InFlight => After::End(Driven::LeaseLost),
+        Refusal::LookupFirst => look_up(job, op).await?,
+        Refusal::KeyExpired | Refusal::OperationSpent => {
+            // The sweep says what that makes of the row.
+            let _ = job
+                .shared
+                .deps
+                .ledger
+                .apply(&op.row.id, Event::Swept)
+                .await?;
+            After::DONE
+        }
+        Refusal::ClockAlarm
+        | Refusal::NotOpen { .. }
+        | Refusal::Held
+        | Refusal::Contradicted
+        | Refusal::Identified
+        | Refusal::CallSpent
+        | Refusal::Paused
+        | Refusal::CircuitOpen
+        | Refusal::NoSuchAttempt
+        | Refusal::NothingDue
+        | Refusal::Review(_) => After::DONE,
+    })
+}
+
+/// An engine lookup: read-only, within the read budget, before anything else is sent (S34).
+async fn look_up(job: &Job<'_>, op: &mut Operation) -> Result<After, LedgerError> {
+    let ledger = &job.shared.deps.ledger;
+    if let Err(wait) = ledger.take_read(&op.row.provider).await? {
+        return Ok(After::Again {
+            wait,
+            counts: false,
+        });
+    }
+    let seen: Lookup = job.provider.lookup(&op.row).await;
+    let observed = Observed {
+        source: Source::EngineLookup,
+        actor: Actor::Engine,
+        seen,
+    };
+    if let Ok(step) = ledger.apply(&op.row.id, Event::Observed(observed)).await? {
+        *op = step.op;
+    }
+    // Whatever it said, this call sends nothing more unless the row is still open and free.
+    let again = op.row.status == Status::Open
+        && op.row.provider_ref.is_none()
+        && !op.needs_lookup()
+        && job.terms.profile.kind == crate::domain::policy::ProviderKind::Keyed;
+    Ok(if again {
+        After::Again {
+            wait: Duration::ZERO,
+            counts: true,
+        }
+    } else {
+        After::DONE
+    })
+}

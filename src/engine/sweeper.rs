@@ -1,0 +1,41 @@
+//! The sweep: deadlines, attempts whose driver is gone, probes of open circuits. Nothing here sends
+//! an effect (L3, L4).
+
+use super::EngineDeps;
+use crate::domain::policy::CircuitState;
+use crate::domain::transition::Event;
+use crate::ledger::LedgerError;
+
+/// Sweeps for as long as it runs.
+pub(super) async fn keep(deps: &EngineDeps) {
+    loop {
+        if let Err(error) = sweep(deps).await {
+            tracing::warn!(%error, "the sweep has to wait");
+        }
+        deps.clock.sleep(deps.config.poll.saturating_mul(5)).await;
+    }
+}
+
+/// One round. A row that moved on meanwhile refuses, which is as good.
+pub(super) async fn sweep(deps: &EngineDeps) -> Result<(), LedgerError> {
+    for id in deps.ledger.sweepable().await? {
+        let _ = deps.ledger.apply(&id, Event::Interrupted).await?;
+        let _ = deps.ledger.apply(&id, Event::Swept).await?;
+    }
+    for state in deps.ledger.tools().await? {
+        let CircuitState::Open { probe_at, .. } = state.circuit.state else {
+            continue;
+        };
+        let provider = deps
+            .terms
+            .get(&state.tool)
+            .and_then(|terms| deps.providers.get(&terms.policy.provider));
+        if let Some(provider) = provider
+            && deps.clock.now() >= probe_at
+        {
+            let succeeded = provider.probe().await;
+            deps.ledger.probed(&state.tool, succeeded).await?;
+        }
+    }
+    Ok(())
+}

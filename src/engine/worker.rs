@@ -1,0 +1,340 @@
+//! One tool call from its lease to its answer: validate, get, check, open, drive, answer.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, watch};
+use uuid::Uuid;
+
+use super::EngineDeps;
+use super::drive::{Driven, drive};
+use super::lease::Lease;
+use crate::domain::identity::Identity;
+use crate::domain::ids::{EngineId, OperationId, ProviderName};
+use crate::domain::key::IdempotencyKey;
+use crate::domain::opening::Got;
+use crate::domain::policy::Terms;
+use crate::domain::tool_call::{RefundArguments, RejectClass, ToolResult};
+use crate::domain::{Instant, later, since};
+use crate::ledger::{Drive, LeasedCall, LedgerError, OpenRow, Opening, Stamp};
+use crate::provider::{ResolveError, ResolveQuery, SharedProvider};
+
+/// How often a changed order is read again before the call is turned away.
+const OPENINGS: u32 = 3;
+
+/// What all calls of one engine share.
+pub(super) struct Shared {
+    pub deps: EngineDeps,
+    pub engine: EngineId,
+    pub lease: Lease,
+    pub permits: Arc<Semaphore>,
+    /// Raised when the engine stops: waits end, nothing new is sent.
+    pub stopping: watch::Receiver<bool>,
+    bound: Mutex<BTreeSet<ProviderName>>,
+}
+
+impl Shared {
+    pub(super) fn new(
+        deps: EngineDeps,
+        engine: EngineId,
+        permits: Arc<Semaphore>,
+        stopping: watch::Receiver<bool>,
+    ) -> Self {
+        let lease = Lease::new(deps.config.lease, deps.clock.clone());
+        Self {
+            deps,
+            engine,
+            lease,
+            permits,
+            stopping,
+            bound: Mutex::default(),
+        }
+    }
+
+    pub(super) fn now(&self) -> Instant {
+        self.deps.clock.now()
+    }
+
+    pub(super) fn is_stopping(&self) -> bool {
+        *self.stopping.borrow()
+    }
+
+    /// Waits, but not past a stop; answers whether the wait was whole.
+    pub(super) async fn wait(&self, duration: Duration) -> bool {
+        let mut stopping = self.stopping.clone();
+        tokio::select! {
+            biased;
+            () = raised(&mut stopping) => false,
+            () = self.deps.clock.sleep(duration) => true,
+        }
+    }
+
+    /// Binds the ledger to the provider, once per engine, before anything can be sent.
+    async fn bind(&self, provider: &SharedProvider) -> Result<(), LedgerError> {
+        let mut bound = self.bound.lock().await;
+        if bound.contains(provider.name()) {
+            return Ok(());
+        }
+        let account = match provider.account().await {
+            Ok(account) => account,
+            Err(error) => {
+                tracing::warn!(%error, "the provider's account is not known");
+                None
+            }
+        };
+        let stamp = Stamp {
+            provider: provider.name().clone(),
+            origin: provider.origin(),
+            account,
+            mode: provider.mode().to_owned(),
+        };
+        self.deps.ledger.bind(&stamp).await?;
+        bound.insert(provider.name().clone());
+        Ok(())
+    }
+}
+
+/// Waits until a flag is raised, or its owner is gone.
+pub(super) async fn raised(flag: &mut watch::Receiver<bool>) {
+    let _ = flag.wait_for(|raised| *raised).await;
+}
+
+/// How a call left the worker.
+#[derive(Debug)]
+pub(super) enum Left {
+    Answered(Box<ToolResult>),
+    /// Another engine has the call now.
+    Lost,
+    /// Given back because the engine stops.
+    Released,
+}
+
+/// What a call needs on its way.
+pub(super) struct Job<'a> {
+    pub shared: &'a Shared,
+    pub call: &'a LeasedCall,
+    pub terms: &'a Terms,
+    pub provider: &'a SharedProvider,
+    /// When the call must be answered.
+    pub deadline: Instant,
+}
+
+impl Job<'_> {
+    pub(super) fn time_left(&self) -> Duration {
+        since(self.shared.now(), self.deadline)
+    }
+}
+
+/// Where a call's row is, or that it already has its answer.
+enum Place {
+    Row(OperationId),
+    Answered(Option<ToolResult>),
+}
+
+fn rejected(class: RejectClass, why: impl Into<crate::domain::text::SafeText>) -> ToolResult {
+    ToolResult::rejected(class, why)
+}
+
+/// Drives one leased call to its answer. `permit` is given back while the call only waits.
+pub(super) async fn run(
+    shared: &Shared,
+    call: &LeasedCall,
+    permit: Option<OwnedSemaphorePermit>,
+) -> Result<Left, LedgerError> {
+    let config = &shared.deps.config;
+    let begun = call.call.begun_at.unwrap_or(call.call.accepted_at);
+    let answer = |result| shared.deps.ledger.answer_call(call, result);
+    if call.call.operation.is_none() && since(call.call.accepted_at, begun) > config.call_ttl {
+        let why = "the call waited too long before an engine took it; nothing was done";
+        return left(answer(rejected(RejectClass::Unavailable, why)).await?);
+    }
+    let Some(terms) = shared.deps.terms.get(&call.call.tool) else {
+        let why = format!("there is no tool {}", call.call.tool);
+        return left(answer(rejected(RejectClass::ValidationFailure, why)).await?);
+    };
+    let Some(provider) = shared.deps.providers.get(&terms.policy.provider) else {
+        let why = format!("provider {} is not configured", terms.policy.provider);
+        return left(answer(rejected(RejectClass::Unavailable, why)).await?);
+    };
+    let arguments = serde_json::from_str(&call.call.arguments).unwrap_or_default();
+    let args = match RefundArguments::parse(&arguments) {
+        Ok(args) => args,
+        Err(e) => return left(answer(rejected(RejectClass::ValidationFailure, e.0)).await?),
+    };
+    let deadline = later(begun, config.call_timeout);
+    let job = Job {
+        shared,
+        call,
+        terms,
+        provider,
+        deadline,
+    };
+    let operation = match place(&job, &args).await? {
+        Place::Row(id) => id,
+        Place::Answered(result) => return left(result),
+    };
+    carry(&job, &operation, &args, permit).await
+}
+
+fn left(result: Option<ToolResult>) -> Result<Left, LedgerError> {
+    Ok(result.map_or(Left::Lost, |r| Left::Answered(Box::new(r))))
+}
+
+/// Steps 3 to 5: the row that answers this call, or the answer of a call that gets none.
+async fn place(job: &Job<'_>, args: &RefundArguments) -> Result<Place, LedgerError> {
+    if let Some(id) = &job.call.call.operation {
+        return Ok(Place::Row(id.clone()));
+    }
+    let ledger = &job.shared.deps.ledger;
+    let answer = |result| async move {
+        ledger
+            .answer_call(job.call, result)
+            .await
+            .map(Place::Answered)
+    };
+    for _ in 0..OPENINGS {
+        let rows = ledger.get(&job.call.call.tool, args, None).await?;
+        match rows.got {
+            Got::Row(id) => return Ok(Place::Row(id)),
+            Got::Answer(result) => return answer(*result).await,
+            Got::Nothing => {}
+        }
+        if let Some(why) = standing_still(job).await? {
+            return answer(rejected(RejectClass::Unavailable, why)).await;
+        }
+        let query = ResolveQuery {
+            order: args.order.clone(),
+            payment: args.payment.clone(),
+            charge: args.charge.clone(),
+        };
+        let resolved = match job.provider.resolve(&query).await {
+            Ok(resolved) => resolved,
+            Err(ResolveError::Refused(why)) => {
+                return answer(rejected(RejectClass::ValidationFailure, why)).await;
+            }
+            Err(e @ ResolveError::Unreadable(_)) => {
+                return answer(rejected(RejectClass::Unavailable, e.to_string())).await;
+            }
+        };
+        let id = OperationId::from_uuid(Uuid::new_v4());
+        let row = OpenRow {
+            key: IdempotencyKey::from_uuid(Uuid::new_v4()),
+            tool: job.call.call.tool.clone(),
+            provider: job.terms.policy.provider.clone(),
+            identity: Identity::refund(&args.order, args.money),
+            request: job.provider.request(&id, args, &resolved),
+            id,
+            arguments: args.clone(),
+            resolved,
+            mark: rows.mark,
+        };
+        match ledger.open(job.call, row).await {
+            Ok(Opening::Opened(id) | Opening::Row(id)) => return Ok(Place::Row(id)),
+            Ok(Opening::Answer(result)) => return answer(*result).await,
+            Ok(Opening::Changed) => {}
+            // The loser of a race reads the winner's row (R21).
+            Err(LedgerError::Constraint(why)) if why.contains("UNIQUE") => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let why = "the order kept changing while the provider was read; nothing was done";
+    answer(rejected(RejectClass::Unavailable, why)).await
+}
+
+/// Why no row may be opened now, if so: paused, circuit open, clock, ledger bound elsewhere.
+async fn standing_still(job: &Job<'_>) -> Result<Option<String>, LedgerError> {
+    let ledger = &job.shared.deps.ledger;
+    let tool = &job.call.call.tool;
+    if let Some(state) = ledger.tools().await?.into_iter().find(|s| s.tool == *tool) {
+        if let Some((_, why)) = state.paused {
+            return Ok(Some(format!("the tool is paused: {why}")));
+        }
+        if state.circuit.is_open() {
+            return Ok(Some("the provider has an outage; nothing was done".into()));
+        }
+    }
+    match job.shared.bind(job.provider).await {
+        Ok(()) => Ok(None),
+        Err(e @ LedgerError::Bound { .. }) => Ok(Some(e.to_string())),
+        Err(e) => Err(e),
+    }
+}
+
+/// Drives the row, or waits for the call that does, until this call has its answer.
+async fn carry(
+    job: &Job<'_>,
+    operation: &OperationId,
+    args: &RefundArguments,
+    mut permit: Option<OwnedSemaphorePermit>,
+) -> Result<Left, LedgerError> {
+    let shared = job.shared;
+    let ledger = &shared.deps.ledger;
+    let mut changes = ledger.changed();
+    loop {
+        if let Err(error) = shared.bind(job.provider).await {
+            tracing::error!(%error, "nothing is sent");
+            return left(ledger.finish_call(job.call).await?);
+        }
+        match ledger
+            .drive(operation, job.call, shared.deps.config.lease)
+            .await?
+        {
+            Drive::Settled => return left(ledger.finish_call(job.call).await?),
+            Drive::Mine(op) => {
+                if permit.is_none() {
+                    permit = Arc::clone(&shared.permits).acquire_owned().await.ok();
+                }
+                match drive(job, *op, args).await? {
+                    Driven::Done => return left(ledger.finish_call(job.call).await?),
+                    Driven::Stopped => {
+                        ledger.release(job.call).await?;
+                        return Ok(Left::Released);
+                    }
+                    Driven::LeaseLost => {}
+                }
+            }
+            Drive::Joined => {
+                permit = None;
+                if let Some(gone) = joined(job, &mut changes).await? {
+                    return Ok(gone);
+                }
+            }
+        }
+    }
+}
+
+/// Waits for the driver's answer, for its end, or for one poll; `None` where it is worth another look.
+async fn joined(
+    job: &Job<'_>,
+    changes: &mut watch::Receiver<u64>,
+) -> Result<Option<Left>, LedgerError> {
+    let shared = job.shared;
+    let ledger = &shared.deps.ledger;
+    let poll = shared.deps.config.poll;
+    let until = later(shared.now(), poll);
+    loop {
+        let known = ledger.call(&job.call.call.agent, &job.call.call.id).await?;
+        if let Some(result) = known.and_then(|c| c.result) {
+            return Ok(Some(Left::Answered(Box::new(result))));
+        }
+        if job.time_left().is_zero() {
+            return left(ledger.finish_call(job.call).await?).map(Some);
+        }
+        if shared.is_stopping() {
+            ledger.release(job.call).await?;
+            return Ok(Some(Left::Released));
+        }
+        let wait = since(shared.now(), until).min(job.time_left());
+        if wait.is_zero() {
+            return Ok(None);
+        }
+        let mut stopping = shared.stopping.clone();
+        tokio::select! {
+            biased;
+            () = raised(&mut stopping) => {}
+            _ = changes.changed() => {}
+            () = shared.deps.clock.sleep(wait) => {}
+        }
+    }
+}

@@ -1,0 +1,410 @@
+//! Tool calls: accepted durably, leased to engines, answered once.
+
+use std::time::Duration;
+
+use sqlx::sqlite::SqliteRow;
+
+use super::{Tx, operations, store};
+use crate::domain::answer;
+use crate::domain::ids::{AgentName, CallId, EngineId, OperationId};
+use crate::domain::key::hex_digest;
+use crate::domain::later;
+use crate::domain::operation::OperationRow;
+use crate::domain::tool_call::{CallState, Delivery, ToolCall, ToolResult};
+use crate::domain::transition::Event;
+use crate::ledger::row::{self, micros, to_json};
+use crate::ledger::{Accepted, LeasedCall, LedgerError, NewCall};
+
+/// The agent in whose name approved rows are driven.
+const APPROVALS: &str = "samekey";
+
+pub(super) async fn accept(tx: &mut Tx<'_>, new: NewCall) -> Result<Accepted, LedgerError> {
+    let hash = hex_digest(format!("{}\n{}", new.tool, new.arguments).as_bytes());
+    if let Some(known) = find(tx, &new.agent, &new.id).await? {
+        return Ok(if known.arguments_hash == hash {
+            Accepted::Known(known)
+        } else {
+            Accepted::Conflict
+        });
+    }
+    let sql = "INSERT INTO tool_calls (agent, call_id, tool, arguments, arguments_hash, session_id, state,
+               accepted_at, delivery) VALUES (?, ?, ?, ?, ?, ?, 'queued', ?, 'pending')";
+    sqlx::query(sql)
+        .bind(new.agent.as_str())
+        .bind(new.id.as_str())
+        .bind(new.tool.as_str())
+        .bind(&new.arguments)
+        .bind(&hash)
+        .bind(
+            new.session
+                .as_ref()
+                .map(crate::domain::ids::SessionId::as_str),
+        )
+        .bind(micros(tx.now))
+        .execute(&mut *tx.conn)
+        .await
+        .map_err(store::failed)?;
+    Ok(Accepted::New(ToolCall {
+        id: new.id,
+        agent: new.agent,
+        tool: new.tool,
+        arguments: new.arguments,
+        arguments_hash: hash,
+        session: new.session,
+        operation: None,
+        state: CallState::Queued,
+        result: None,
+        accepted_at: tx.now,
+        begun_at: None,
+        executed_at: None,
+        delivered_at: None,
+        delivery: Delivery::Pending,
+    }))
+}
+
+async fn find(
+    tx: &mut Tx<'_>,
+    agent: &AgentName,
+    id: &CallId,
+) -> Result<Option<ToolCall>, LedgerError> {
+    let found = sqlx::query("SELECT * FROM tool_calls WHERE agent = ? AND call_id = ?")
+        .bind(agent.as_str())
+        .bind(id.as_str())
+        .fetch_optional(&mut *tx.conn)
+        .await
+        .map_err(store::failed)?;
+    found.as_ref().map(row::call).transpose()
+}
+
+/// An approved held row is driven as a call of its own.
+pub(super) async fn queue_approved(tx: &mut Tx<'_>, row: &OperationRow) -> Result<(), LedgerError> {
+    let arguments = format!(
+        r#"{{"amount_cents":{},"currency":"{}","order_id":{}}}"#,
+        row.money.minor(),
+        row.money.currency(),
+        to_json(&row.order_id)?
+    );
+    let agent = AgentName::parse(APPROVALS)
+        .map_err(|e| LedgerError::Damaged(format!("{APPROVALS} {e}")))?;
+    let call = NewCall {
+        id: CallId::approval(&row.id),
+        agent: agent.clone(),
+        tool: row.tool.clone(),
+        arguments,
+        session: None,
+    };
+    let id = call.id.clone();
+    accept(tx, call).await?;
+    sqlx::query("UPDATE tool_calls SET operation_id = ? WHERE agent = ? AND call_id = ?")
+        .bind(row.id.as_str())
+        .bind(agent.as_str())
+        .bind(id.as_str())
+        .execute(&mut *tx.conn)
+        .await
+        .map_err(store::failed)?;
+    Ok(())
+}
+
+/// Calls that wait, and calls whose engine let its lease run out, oldest first.
+pub(super) async fn lease(
+    tx: &mut Tx<'_>,
+    engine: &EngineId,
+    lease: Duration,
+    max: u32,
+) -> Result<Vec<LeasedCall>, LedgerError> {
+    let sql =
+        "UPDATE tool_calls SET state = 'running', engine = ?1, epoch = epoch + 1, lease_until = ?2,
+                   begun_at = coalesce(begun_at, ?3), joined = 0
+               WHERE rowid IN (SELECT rowid FROM tool_calls
+                   WHERE state IN ('queued', 'running') AND (state = 'queued' OR lease_until <= ?3)
+                   AND tool IN (SELECT value FROM json_each(?5))
+                   ORDER BY accepted_at, rowid LIMIT ?4)
+               RETURNING *";
+    let rows = sqlx::query(sql)
+        .bind(engine.as_str())
+        .bind(micros(later(tx.now, lease)))
+        .bind(micros(tx.now))
+        .bind(max)
+        // An engine leaves tools alone that it does not know (F49).
+        .bind(to_json(&tx.terms.keys().collect::<Vec<_>>())?)
+        .fetch_all(&mut *tx.conn)
+        .await
+        .map_err(store::failed)?;
+    let mut calls: Vec<LeasedCall> = rows.iter().map(leased).collect::<Result<_, _>>()?;
+    calls.sort_by_key(|c| c.call.accepted_at);
+    Ok(calls)
+}
+
+pub(super) async fn lease_one(
+    tx: &mut Tx<'_>,
+    engine: &EngineId,
+    lease: Duration,
+    agent: &AgentName,
+    id: &CallId,
+) -> Result<Option<LeasedCall>, LedgerError> {
+    let sql =
+        "UPDATE tool_calls SET state = 'running', engine = ?1, epoch = epoch + 1, lease_until = ?2,
+                   begun_at = coalesce(begun_at, ?3), joined = 0
+               WHERE agent = ?4 AND call_id = ?5 AND state IN ('queued', 'running')
+                   AND (state = 'queued' OR lease_until <= ?3)
+               RETURNING *";
+    let found = sqlx::query(sql)
+        .bind(engine.as_str())
+        .bind(micros(later(tx.now, lease)))
+        .bind(micros(tx.now))
+        .bind(agent.as_str())
+        .bind(id.as_str())
+        .fetch_optional(&mut *tx.conn)
+        .await
+        .map_err(store::failed)?;
+    found.as_ref().map(leased).transpose()
+}
+
+fn leased(found: &SqliteRow) -> Result<LeasedCall, LedgerError> {
+    let c = row::Columns(found);
+    Ok(LeasedCall {
+        call: row::call(found)?,
+        engine: c.word("engine")?,
+        epoch: c.int("epoch")?,
+    })
+}
+
+pub(super) async fn renew(
+    tx: &mut Tx<'_>,
+    engine: &EngineId,
+    lease: Duration,
+) -> Result<u64, LedgerError> {
+    let until = micros(later(tx.now, lease));
+    let calls =
+        sqlx::query("UPDATE tool_calls SET lease_until = ? WHERE engine = ? AND state = 'running'")
+            .bind(until)
+            .bind(engine.as_str())
+            .execute(&mut *tx.conn)
+            .await
+            .map_err(store::failed)?;
+    sqlx::query("UPDATE drives SET until = ? WHERE engine = ?")
+        .bind(until)
+        .bind(engine.as_str())
+        .execute(&mut *tx.conn)
+        .await
+        .map_err(store::failed)?;
+    Ok(calls.rows_affected())
+}
+
+/// Back into the queue: another engine takes it at once.
+pub(super) async fn release(tx: &mut Tx<'_>, call: &LeasedCall) -> Result<(), LedgerError> {
+    if !mine(tx, call).await? {
+        return Ok(());
+    }
+    end_drive(tx, call).await?;
+    let sql = "UPDATE tool_calls SET lease_until = ?, joined = 0 WHERE agent = ? AND call_id = ? AND state = 'running'";
+    sqlx::query(sql)
+        .bind(micros(tx.now))
+        .bind(call.call.agent.as_str())
+        .bind(call.call.id.as_str())
+        .execute(&mut *tx.conn)
+        .await
+        .map_err(store::failed)?;
+    Ok(())
+}
+
+/// Whether this engine still has the call (I25).
+async fn mine(tx: &mut Tx<'_>, call: &LeasedCall) -> Result<bool, LedgerError> {
+    let sql =
+        "SELECT count(*) FROM tool_calls WHERE agent = ? AND call_id = ? AND state = 'running'
+               AND engine = ? AND epoch = ?";
+    let found: i64 = sqlx::query_scalar(sql)
+        .bind(call.call.agent.as_str())
+        .bind(call.call.id.as_str())
+        .bind(call.engine.as_str())
+        .bind(call.epoch)
+        .fetch_one(&mut *tx.conn)
+        .await
+        .map_err(store::failed)?;
+    Ok(found == 1)
+}
+
+async fn end_drive(tx: &mut Tx<'_>, call: &LeasedCall) -> Result<(), LedgerError> {
+    sqlx::query("DELETE FROM drives WHERE agent = ? AND call_id = ? AND engine = ? AND epoch = ?")
+        .bind(call.call.agent.as_str())
+        .bind(call.call.id.as_str())
+        .bind(call.engine.as_str())
+        .bind(call.epoch)
+        .execute(&mut *tx.conn)
+        .await
+        .map_err(store::failed)?;
+    Ok(())
+}
+
+/// Notes which operation a call reached; the first one stays.
+pub(super) async fn link(
+    tx: &mut Tx<'_>,
+    call: &LeasedCall,
+    operation: &OperationId,
+) -> Result<(), LedgerError> {
+    let sql = "UPDATE tool_calls SET operation_id = ? WHERE agent = ? AND call_id = ? AND operation_id IS NULL";
+    sqlx::query(sql)
+        .bind(operation.as_str())
+        .bind(call.call.agent.as_str())
+        .bind(call.call.id.as_str())
+        .execute(&mut *tx.conn)
+        .await
+        .map_err(store::failed)?;
+    Ok(())
+}
+
+pub(super) async fn set_joined(
+    tx: &mut Tx<'_>,
+    call: &LeasedCall,
+    joined: bool,
+) -> Result<(), LedgerError> {
+    sqlx::query(
+        "UPDATE tool_calls SET joined = ?1 WHERE agent = ?2 AND call_id = ?3 AND state = 'running' AND joined <> ?1",
+    )
+    .bind(joined)
+    .bind(call.call.agent.as_str())
+    .bind(call.call.id.as_str())
+    .execute(&mut *tx.conn)
+    .await
+    .map_err(store::failed)?;
+    Ok(())
+}
+
+/// Ends a call with what its row says now. A row that was never authorised and that nobody else
+/// waits for is closed with it, so that asking again is safe.
+pub(super) async fn finish(
+    tx: &mut Tx<'_>,
+    call: &LeasedCall,
+) -> Result<Option<ToolResult>, LedgerError> {
+    if !mine(tx, call).await? {
+        return Ok(None);
+    }
+    let linked = find(tx, &call.call.agent, &call.call.id)
+        .await?
+        .and_then(|c| c.operation);
+    let Some(id) = linked else {
+        return Err(LedgerError::Damaged(format!(
+            "call {} has no operation",
+            call.call.id
+        )));
+    };
+    let Some(mut op) = store::load(tx.conn, &id).await? else {
+        return Err(LedgerError::Damaged(format!("operation {id} is gone")));
+    };
+    let waiting = waiting_besides(tx, call, &id).await?;
+    let drove = drives(tx, call, &id).await?;
+    if waiting.is_empty()
+        && let Ok(step) = operations::step(tx, &op, &Event::NeverSent).await?
+    {
+        op = step.op;
+    }
+    let result = answer::of(&op.row);
+    store_answer(tx, &call.call.agent, &call.call.id, &result).await?;
+    if drove {
+        // Joined calls get their driver's answer.
+        for (agent, id) in waiting.iter().filter(|w| w.2).map(|w| (&w.0, &w.1)) {
+            store_answer(tx, agent, id, &result).await?;
+        }
+    }
+    end_drive(tx, call).await?;
+    Ok(Some(result))
+}
+
+async fn drives(
+    tx: &mut Tx<'_>,
+    call: &LeasedCall,
+    operation: &OperationId,
+) -> Result<bool, LedgerError> {
+    let sql = "SELECT count(*) FROM drives WHERE operation_id = ? AND agent = ? AND call_id = ?";
+    let found: i64 = sqlx::query_scalar(sql)
+        .bind(operation.as_str())
+        .bind(call.call.agent.as_str())
+        .bind(call.call.id.as_str())
+        .fetch_one(&mut *tx.conn)
+        .await
+        .map_err(store::failed)?;
+    Ok(found > 0)
+}
+
+/// Other calls on the operation that have no answer yet: agent, id, and whether they joined.
+async fn waiting_besides(
+    tx: &mut Tx<'_>,
+    call: &LeasedCall,
+    operation: &OperationId,
+) -> Result<Vec<(AgentName, CallId, bool)>, LedgerError> {
+    let sql = "SELECT agent, call_id, joined FROM tool_calls WHERE operation_id = ?
+               AND state IN ('queued', 'running') AND NOT (agent = ? AND call_id = ?)";
+    let rows = sqlx::query(sql)
+        .bind(operation.as_str())
+        .bind(call.call.agent.as_str())
+        .bind(call.call.id.as_str())
+        .fetch_all(&mut *tx.conn)
+        .await
+        .map_err(store::failed)?;
+    rows.iter()
+        .map(|found| {
+            let c = row::Columns(found);
+            Ok((c.word("agent")?, c.word("call_id")?, c.flag("joined")?))
+        })
+        .collect()
+}
+
+/// Ends a call that got no row.
+pub(super) async fn answer(
+    tx: &mut Tx<'_>,
+    call: &LeasedCall,
+    result: ToolResult,
+) -> Result<Option<ToolResult>, LedgerError> {
+    if !mine(tx, call).await? {
+        return Ok(None);
+    }
+    if let Some(operation) = result.operation() {
+        link(tx, call, operation).await?;
+    }
+    store_answer(tx, &call.call.agent, &call.call.id, &result).await?;
+    end_drive(tx, call).await?;
+    Ok(Some(result))
+}
+
+async fn store_answer(
+    tx: &mut Tx<'_>,
+    agent: &AgentName,
+    id: &CallId,
+    result: &ToolResult,
+) -> Result<(), LedgerError> {
+    let state = if matches!(result, ToolResult::Held { .. }) {
+        "held"
+    } else {
+        "answered"
+    };
+    let sql = "UPDATE tool_calls SET state = ?, result = ?, executed_at = ?, joined = 0, lease_until = NULL
+               WHERE agent = ? AND call_id = ? AND result IS NULL";
+    sqlx::query(sql)
+        .bind(state)
+        .bind(to_json(result)?)
+        .bind(micros(tx.now))
+        .bind(agent.as_str())
+        .bind(id.as_str())
+        .execute(&mut *tx.conn)
+        .await
+        .map_err(store::failed)?;
+    Ok(())
+}
+
+/// The caller has the answer; only an answered call can be delivered.
+pub(super) async fn delivered(
+    tx: &mut Tx<'_>,
+    agent: &AgentName,
+    id: &CallId,
+) -> Result<(), LedgerError> {
+    let sql = "UPDATE tool_calls SET delivery = 'delivered', delivered_at = ?
+               WHERE agent = ? AND call_id = ? AND result IS NOT NULL AND delivery <> 'delivered'";
+    sqlx::query(sql)
+        .bind(micros(tx.now))
+        .bind(agent.as_str())
+        .bind(id.as_str())
+        .execute(&mut *tx.conn)
+        .await
+        .map_err(store::failed)?;
+    Ok(())
+}

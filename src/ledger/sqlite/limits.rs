@@ -1,0 +1,495 @@
+//! What all processes on one ledger share: the clock, rates, circuits, pauses, lookup guards, the
+//! provider it is bound to, and which engines live.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use sqlx::SqliteConnection;
+
+use super::{Tx, store};
+use crate::clock::Clock;
+use crate::domain::ids::{OperationId, ProviderName, ReviewerName, ToolName};
+use crate::domain::operation::OperationRow;
+use crate::domain::outcome::{Outcome, OutcomeClass};
+use crate::domain::policy::{Bucket, Circuit, Health, Rate};
+use crate::domain::{Instant, later, since};
+use crate::ledger::row::{Columns, instant, micros, to_json};
+use crate::ledger::{EngineSeen, LedgerError, LookupBusy, Stamp, ToolState};
+
+/// A wall clock further off than this stops sending (protocol.md, "Keys and time").
+const TOLERANCE: Duration = Duration::from_secs(5 * 60);
+/// The stored mark is moved when it is this far behind.
+const MARK_STEP: Duration = Duration::from_secs(1);
+/// A lookup that did not end after so long has lost its process.
+const LOOKUP_LOST: Duration = Duration::from_secs(120);
+
+/// How far this process's wall clock was from the boot clock when both were last trusted.
+pub(super) struct ClockOffset {
+    offset: TimeDelta,
+    /// Number of the acceptance that it was taken at.
+    accepted: i64,
+}
+
+impl ClockOffset {
+    pub(super) fn new(clock: &Clock) -> Self {
+        Self {
+            offset: offset(clock),
+            accepted: 0,
+        }
+    }
+}
+
+fn offset(clock: &Clock) -> TimeDelta {
+    let boot = TimeDelta::from_std(clock.boot()).unwrap_or(TimeDelta::MAX);
+    (clock.now() - Instant::UNIX_EPOCH)
+        .checked_sub(&boot)
+        .unwrap_or(TimeDelta::MAX)
+}
+
+/// The ledger's time in one transaction.
+pub(super) struct LedgerTime {
+    /// Never behind the stored mark (I27).
+    pub now: Instant,
+    /// The wall clock can be trusted.
+    pub trusted: bool,
+    /// Where the mark has to move when this transaction writes.
+    mark: Option<Instant>,
+}
+
+/// Reads the clock against the ledger's mark and the boot clock.
+pub(super) async fn ledger_now(
+    conn: &mut SqliteConnection,
+    clock: &Clock,
+    known: &Mutex<ClockOffset>,
+) -> Result<LedgerTime, LedgerError> {
+    let (mut mark, mut accepted) = (None, 0);
+    let rows = sqlx::query("SELECT name, value FROM meta")
+        .fetch_all(&mut *conn)
+        .await
+        .map_err(store::failed)?;
+    for row in &rows {
+        let c = Columns(row);
+        match c.text("name")?.as_str() {
+            "clock_mark" => mark = Some(instant(c.int("value")?)?),
+            "clock_accepted" => accepted = c.int("value")?,
+            _ => {}
+        }
+    }
+    let wall = clock.now();
+    let behind = mark.is_some_and(|mark| since(wall, mark) > TOLERANCE);
+    let apart = {
+        let mut known = known
+            .lock()
+            .map_err(|e| LedgerError::Unreachable(e.to_string()))?;
+        if known.accepted != accepted {
+            *known = ClockOffset {
+                offset: offset(clock),
+                accepted,
+            };
+        }
+        let apart = offset(clock).checked_sub(&known.offset).map(|d| d.abs());
+        apart
+            .and_then(|d| d.to_std().ok())
+            .is_none_or(|d| d > TOLERANCE)
+    };
+    let trusted = !behind && !apart;
+    let moves = trusted && mark.is_none_or(|mark| since(mark, wall) >= MARK_STEP);
+    Ok(LedgerTime {
+        now: mark.map_or(wall, |mark| mark.max(wall)),
+        trusted,
+        mark: moves.then_some(wall),
+    })
+}
+
+/// Moves the mark, within a transaction that writes anyway.
+pub(super) async fn move_mark(
+    conn: &mut SqliteConnection,
+    time: &LedgerTime,
+) -> Result<(), LedgerError> {
+    match time.mark {
+        Some(mark) => set_meta(conn, "clock_mark", micros(mark)).await,
+        None => Ok(()),
+    }
+}
+
+async fn set_meta(
+    conn: &mut SqliteConnection,
+    name: &'static str,
+    value: i64,
+) -> Result<(), LedgerError> {
+    let sql = "INSERT INTO meta (name, value) VALUES (?, ?)
+               ON CONFLICT (name) DO UPDATE SET value = excluded.value";
+    sqlx::query(sql)
+        .bind(name)
+        .bind(value)
+        .execute(conn)
+        .await
+        .map_err(store::failed)?;
+    Ok(())
+}
+
+/// From now on the wall clock is right, whatever the mark says.
+pub(super) async fn accept_clock(
+    tx: &mut Tx<'_>,
+    clock: &Clock,
+    by: &ReviewerName,
+) -> Result<(), LedgerError> {
+    tracing::warn!(%by, "the clock was accepted");
+    set_meta(tx.conn, "clock_mark", micros(clock.now())).await?;
+    let sql = "INSERT INTO meta (name, value) VALUES ('clock_accepted', 1)
+               ON CONFLICT (name) DO UPDATE SET value = value + 1";
+    sqlx::query(sql)
+        .execute(&mut *tx.conn)
+        .await
+        .map_err(store::failed)?;
+    Ok(())
+}
+
+/// The token a bucket would give now, or how long to wait; nothing is taken yet.
+async fn peek(
+    tx: &mut Tx<'_>,
+    name: &str,
+    rate: Rate,
+) -> Result<Result<Bucket, Duration>, LedgerError> {
+    let full_at: Option<i64> = sqlx::query_scalar("SELECT full_at FROM buckets WHERE name = ?")
+        .bind(name)
+        .fetch_optional(&mut *tx.conn)
+        .await
+        .map_err(store::failed)?;
+    let bucket = full_at
+        .map(instant)
+        .transpose()?
+        .map(|full_at| Bucket { full_at });
+    Ok(rate.take(bucket, tx.now))
+}
+
+/// The tokens that one attempt takes: its tool's and its provider's (I28).
+pub(super) async fn peek_send(
+    tx: &mut Tx<'_>,
+    row: &OperationRow,
+) -> Result<Result<Vec<(String, Bucket)>, Duration>, LedgerError> {
+    let terms = tx.terms(&row.tool)?;
+    let wanted = [
+        (format!("tool:{}", row.tool), terms.policy.rate),
+        (format!("provider:{}", row.provider), terms.profile.rate),
+    ];
+    let mut taken = Vec::new();
+    for (name, rate) in wanted {
+        match peek(tx, &name, rate).await? {
+            Ok(bucket) => taken.push((name, bucket)),
+            Err(wait) => return Ok(Err(wait)),
+        }
+    }
+    Ok(Ok(taken))
+}
+
+/// Takes a token that was peeked at in this transaction.
+pub(super) async fn fill(tx: &mut Tx<'_>, name: &str, bucket: Bucket) -> Result<(), LedgerError> {
+    let sql = "INSERT INTO buckets (name, full_at) VALUES (?, ?)
+               ON CONFLICT (name) DO UPDATE SET full_at = excluded.full_at";
+    sqlx::query(sql)
+        .bind(name)
+        .bind(micros(bucket.full_at))
+        .execute(&mut *tx.conn)
+        .await
+        .map_err(store::failed)?;
+    Ok(())
+}
+
+pub(super) async fn take_read(
+    tx: &mut Tx<'_>,
+    provider: &ProviderName,
+) -> Result<Result<(), Duration>, LedgerError> {
+    let rate = tx
+        .terms
+        .values()
+        .find(|t| t.policy.provider == *provider)
+        .map(|t| t.profile.read_rate)
+        .ok_or_else(|| LedgerError::Constraint(format!("provider {provider} is not configured")))?;
+    let name = format!("read:{provider}");
+    Ok(match peek(tx, &name, rate).await? {
+        Ok(bucket) => {
+            fill(tx, &name, bucket).await?;
+            Ok(())
+        }
+        Err(wait) => Err(wait),
+    })
+}
+
+/// A tool's pause and circuit.
+pub(super) async fn tool(tx: &mut Tx<'_>, tool: &ToolName) -> Result<ToolState, LedgerError> {
+    let found = sqlx::query("SELECT * FROM tool_state WHERE tool = ?")
+        .bind(tool.as_str())
+        .fetch_optional(&mut *tx.conn)
+        .await
+        .map_err(store::failed)?;
+    match found {
+        Some(row) => tool_state(&Columns(&row)),
+        None => Ok(ToolState {
+            tool: tool.clone(),
+            paused: None,
+            circuit: Circuit::default(),
+        }),
+    }
+}
+
+/// A row of `tool_state`.
+pub(super) fn tool_state(c: &Columns<'_>) -> Result<ToolState, LedgerError> {
+    let paused_by = c.opt("paused_by", Columns::text)?;
+    let reason = c.opt("paused_reason", Columns::text)?;
+    Ok(ToolState {
+        tool: c.word("tool")?,
+        paused: paused_by.zip(reason),
+        circuit: c.json("circuit")?,
+    })
+}
+
+pub(super) async fn set_circuit(
+    tx: &mut Tx<'_>,
+    tool: &ToolName,
+    circuit: &Circuit,
+) -> Result<(), LedgerError> {
+    let sql = "INSERT INTO tool_state (tool, circuit) VALUES (?, ?)
+               ON CONFLICT (tool) DO UPDATE SET circuit = excluded.circuit";
+    sqlx::query(sql)
+        .bind(tool.as_str())
+        .bind(to_json(circuit)?)
+        .execute(&mut *tx.conn)
+        .await
+        .map_err(store::failed)?;
+    Ok(())
+}
+
+/// What an attempt's end means for its tool: circuit, and credentials that do not work.
+pub(super) async fn attempt_ended(
+    tx: &mut Tx<'_>,
+    row: &OperationRow,
+    outcome: &Outcome,
+) -> Result<(), LedgerError> {
+    let known = tool(tx, &row.tool).await?;
+    let health = if outcome.class == OutcomeClass::NotSent {
+        Health::Unclear
+    } else if outcome.class.is_outage() {
+        Health::Ill
+    } else {
+        Health::Well
+    };
+    let mut circuit = known.circuit.after(&row.id, health, tx.now);
+    let mut pause = false;
+    if let Some(status) = outcome.http_status {
+        (circuit, pause) = circuit.credentials(status, Some(&row.order_id));
+    }
+    if circuit != known.circuit {
+        set_circuit(tx, &row.tool, &circuit).await?;
+    }
+    if pause && known.paused.is_none() {
+        self::pause(tx, &row.tool, Some(("engine".into(), "credentials".into()))).await?;
+    }
+    Ok(())
+}
+
+/// An attempt was interrupted: nothing was learnt of the provider, and a trial may go to another.
+pub(super) async fn attempt_lost(tx: &mut Tx<'_>, row: &OperationRow) -> Result<(), LedgerError> {
+    let known = tool(tx, &row.tool).await?;
+    let circuit = known.circuit.after(&row.id, Health::Unclear, tx.now);
+    if circuit == known.circuit {
+        Ok(())
+    } else {
+        set_circuit(tx, &row.tool, &circuit).await
+    }
+}
+
+pub(super) async fn connection_failed(
+    tx: &mut Tx<'_>,
+    name: &ToolName,
+    operation: &OperationId,
+) -> Result<(), LedgerError> {
+    let known = tool(tx, name).await?;
+    let circuit = known.circuit.after(operation, Health::Ill, tx.now);
+    set_circuit(tx, name, &circuit).await
+}
+
+pub(super) async fn probed(
+    tx: &mut Tx<'_>,
+    name: &ToolName,
+    succeeded: bool,
+) -> Result<(), LedgerError> {
+    let known = tool(tx, name).await?;
+    let circuit = known.circuit.probed(succeeded, tx.now);
+    set_circuit(tx, name, &circuit).await
+}
+
+pub(super) async fn pause(
+    tx: &mut Tx<'_>,
+    name: &ToolName,
+    by: Option<(String, String)>,
+) -> Result<(), LedgerError> {
+    let known = tool(tx, name).await?;
+    set_circuit(tx, name, &known.circuit).await?;
+    let (who, why) = by.unzip();
+    tracing::info!(tool = %name, ?who, ?why, "pause");
+    sqlx::query("UPDATE tool_state SET paused_by = ?, paused_reason = ? WHERE tool = ?")
+        .bind(who)
+        .bind(why)
+        .bind(name.as_str())
+        .execute(&mut *tx.conn)
+        .await
+        .map_err(store::failed)?;
+    Ok(())
+}
+
+pub(super) async fn begin_lookup(
+    tx: &mut Tx<'_>,
+    operation: &OperationId,
+    by: &ReviewerName,
+) -> Result<Result<(), LookupBusy>, LedgerError> {
+    let tool: String = sqlx::query_scalar("SELECT tool FROM operations WHERE operation_id = ?")
+        .bind(operation.as_str())
+        .fetch_one(&mut *tx.conn)
+        .await
+        .map_err(store::failed)?;
+    let tool = ToolName::parse(&tool).map_err(|e| LedgerError::Damaged(format!("tool {e}")))?;
+    let cooldown = tx.terms(&tool)?.policy.lookup_cooldown;
+    let last = sqlx::query("SELECT * FROM lookups WHERE operation_id = ?")
+        .bind(operation.as_str())
+        .fetch_optional(&mut *tx.conn)
+        .await
+        .map_err(store::failed)?;
+    if let Some(last) = last {
+        let c = Columns(&last);
+        let began_at = c.at("began_at")?;
+        let running = c.opt("ended_at", Columns::at)?.is_none();
+        if running && since(began_at, tx.now) < LOOKUP_LOST {
+            return Ok(Err(LookupBusy::Running {
+                by: c.text("reviewer")?,
+            }));
+        }
+        let again_at = later(began_at, cooldown);
+        if again_at > tx.now {
+            return Ok(Err(LookupBusy::Cooldown {
+                wait: since(tx.now, again_at),
+            }));
+        }
+    }
+    let sql = "INSERT INTO lookups (operation_id, reviewer, began_at) VALUES (?, ?, ?)
+               ON CONFLICT (operation_id) DO UPDATE SET reviewer = excluded.reviewer,
+               began_at = excluded.began_at, ended_at = NULL";
+    sqlx::query(sql)
+        .bind(operation.as_str())
+        .bind(by.as_str())
+        .bind(micros(tx.now))
+        .execute(&mut *tx.conn)
+        .await
+        .map_err(store::failed)?;
+    Ok(Ok(()))
+}
+
+pub(super) async fn end_lookup(
+    tx: &mut Tx<'_>,
+    operation: &OperationId,
+) -> Result<(), LedgerError> {
+    sqlx::query("UPDATE lookups SET ended_at = ? WHERE operation_id = ?")
+        .bind(micros(tx.now))
+        .bind(operation.as_str())
+        .execute(&mut *tx.conn)
+        .await
+        .map_err(store::failed)?;
+    Ok(())
+}
+
+/// The first send binds the ledger to origin, account and mode; after that nothing else is taken.
+pub(super) async fn bind(tx: &mut Tx<'_>, stamp: &Stamp) -> Result<(), LedgerError> {
+    let rows = sqlx::query("SELECT * FROM stamps")
+        .fetch_all(&mut *tx.conn)
+        .await
+        .map_err(store::failed)?;
+    let known: Vec<Stamp> = rows.iter().map(stamp_row).collect::<Result<_, _>>()?;
+    let other_mode = known.iter().find(|k| k.mode != stamp.mode);
+    let same = known.iter().find(|k| k.provider == stamp.provider);
+    // A simulator's port is chosen anew at each start; its mode is what must not change.
+    let differs = |k: &Stamp| {
+        (k.origin != stamp.origin && stamp.mode != "simulator")
+            || (k.account.is_some() && stamp.account.is_some() && k.account != stamp.account)
+    };
+    if let Some(k) = other_mode.or(same.filter(|k| differs(k))) {
+        return Err(LedgerError::Bound {
+            stamped: describe(k),
+            configured: describe(stamp),
+        });
+    }
+    let sql = "INSERT INTO stamps (provider, origin, account, mode) VALUES (?, ?, ?, ?)
+               ON CONFLICT (provider) DO UPDATE SET account = coalesce(account, excluded.account)";
+    sqlx::query(sql)
+        .bind(stamp.provider.as_str())
+        .bind(&stamp.origin)
+        .bind(&stamp.account)
+        .bind(&stamp.mode)
+        .execute(&mut *tx.conn)
+        .await
+        .map_err(store::failed)?;
+    Ok(())
+}
+
+fn describe(stamp: &Stamp) -> String {
+    let account = stamp.account.as_deref().unwrap_or("an unnamed account");
+    format!(
+        "{} ({}, {account}) at {}",
+        stamp.provider, stamp.mode, stamp.origin
+    )
+}
+
+/// A row of `stamps`.
+pub(super) fn stamp_row(row: &sqlx::sqlite::SqliteRow) -> Result<Stamp, LedgerError> {
+    let c = Columns(row);
+    Ok(Stamp {
+        provider: c.word("provider")?,
+        origin: c.text("origin")?,
+        account: c.opt("account", Columns::text)?,
+        mode: c.text("mode")?,
+    })
+}
+
+pub(super) async fn engine_seen(tx: &mut Tx<'_>, engine: &EngineSeen) -> Result<(), LedgerError> {
+    let sql = "INSERT INTO engines (engine, host, pid, workers, in_flight, started_at, seen_at, stopped)
+               VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+               ON CONFLICT (engine) DO UPDATE SET in_flight = excluded.in_flight, seen_at = excluded.seen_at,
+               stopped = excluded.stopped";
+    sqlx::query(sql)
+        .bind(engine.engine.as_str())
+        .bind(&engine.host)
+        .bind(engine.pid)
+        .bind(engine.workers)
+        .bind(engine.in_flight)
+        .bind(micros(engine.started_at))
+        .bind(micros(tx.now))
+        .bind(engine.stopped)
+        .execute(&mut *tx.conn)
+        .await
+        .map_err(store::failed)?;
+    // Engines that have been gone for a day are of no interest.
+    sqlx::query("DELETE FROM engines WHERE seen_at < ?")
+        .bind(micros(crate::domain::earlier(
+            tx.now,
+            Duration::from_secs(86_400),
+        )))
+        .execute(&mut *tx.conn)
+        .await
+        .map_err(store::failed)?;
+    Ok(())
+}
+
+/// A row of `engines`.
+pub(super) fn engine_row(row: &sqlx::sqlite::SqliteRow) -> Result<EngineSeen, LedgerError> {
+    let c = Columns(row);
+    Ok(EngineSeen {
+        engine: c.word("engine")?,
+        host: c.text("host")?,
+        pid: c.count("pid")?,
+        workers: c.count("workers")?,
+        in_flight: c.count("in_flight")?,
+        started_at: c.at("started_at")?,
+        seen_at: c.at("seen_at")?,
+        stopped: c.flag("stopped")?,
+    })
+}

@@ -1,0 +1,467 @@
+//! The ledger on SQLite: one writer connection, several readers, WAL, full sync.
+//!
+//! Owns: connections, the transaction around every step, the hint that something changed. Each write
+//! runs in a task of its own, so that a dropped future never leaves a transaction half done
+//! (`traps.md`, finding 1). Never: decides; it calls `domain` inside the transaction.
+
+mod calls;
+mod files;
+mod limits;
+mod open;
+mod operations;
+mod read;
+mod store;
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use sqlx::{Connection, SqliteConnection, SqlitePool};
+use tokio::sync::{Mutex, watch};
+use tokio::task::JoinHandle;
+
+use super::{
+    Accepted, Applied, CallQuery, Counts, Detail, Drive, EngineSeen, LeasedCall, Ledger,
+    LedgerError, LookupBusy, NewCall, OpenRow, Opening, OrderRows, Page, PageQuery, Stamp,
+    ToolState,
+};
+use crate::clock::Clock;
+use crate::domain::Instant;
+use crate::domain::ids::{
+    AgentName, CallId, EngineId, OperationId, OrderId, PaymentId, ProviderName, ProviderRef,
+    ReviewerName, ToolName,
+};
+use crate::domain::operation::OperationRow;
+use crate::domain::policy::Terms;
+use crate::domain::tool_call::{RefundArguments, ToolCall, ToolResult};
+use crate::domain::transition::Event;
+
+pub use open::OpenMode;
+
+/// A handle on a SQLite ledger. Cheap to clone.
+#[derive(Clone)]
+pub struct SqliteLedger(Arc<Inner>);
+
+struct Inner {
+    writer: Mutex<Option<SqliteConnection>>,
+    readers: SqlitePool,
+    terms: Arc<BTreeMap<ToolName, Terms>>,
+    clock: Clock,
+    os_user: String,
+    offset: std::sync::Mutex<limits::ClockOffset>,
+    changed: watch::Sender<u64>,
+    watcher: std::sync::Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What runs inside one write transaction.
+type Work<'c, T> = Pin<Box<dyn Future<Output = Result<T, LedgerError>> + Send + 'c>>;
+
+/// One write transaction: its connection, its instant, and what every step needs.
+struct Tx<'c> {
+    conn: &'c mut SqliteConnection,
+    /// The ledger's clock: never behind its stored mark (I27).
+    now: Instant,
+    /// The wall clock can be trusted.
+    clock_ok: bool,
+    terms: &'c BTreeMap<ToolName, Terms>,
+    os_user: &'c str,
+}
+
+impl Tx<'_> {
+    fn terms(&self, tool: &ToolName) -> Result<&Terms, LedgerError> {
+        terms(self.terms, tool)
+    }
+}
+
+fn terms<'a>(
+    all: &'a BTreeMap<ToolName, Terms>,
+    tool: &ToolName,
+) -> Result<&'a Terms, LedgerError> {
+    all.get(tool).ok_or_else(|| {
+        LedgerError::Constraint(format!("tool {tool} is not configured in this process"))
+    })
+}
+
+impl SqliteLedger {
+    /// Runs `work` in one immediate transaction, in a task of its own.
+    async fn write<T, F>(&self, work: F) -> Result<T, LedgerError>
+    where
+        T: Send + 'static,
+        F: for<'c> FnOnce(Tx<'c>) -> Work<'c, T> + Send + 'static,
+    {
+        let inner = Arc::clone(&self.0);
+        let task = tokio::spawn(async move { inner.transaction(work).await });
+        task.await
+            .unwrap_or_else(|e| Err(LedgerError::Unreachable(format!("the write was lost: {e}"))))
+    }
+
+    /// Runs `query` on a reader, in a task of its own.
+    async fn read<T, F, Fut>(&self, query: F) -> Result<T, LedgerError>
+    where
+        T: Send + 'static,
+        F: FnOnce(Arc<Inner>) -> Fut + Send + 'static,
+        Fut: Future<Output = Result<T, LedgerError>> + Send + 'static,
+    {
+        let inner = Arc::clone(&self.0);
+        let task = tokio::spawn(async move { query(inner).await });
+        task.await
+            .unwrap_or_else(|e| Err(LedgerError::Unreachable(format!("the read was lost: {e}"))))
+    }
+}
+
+impl Inner {
+    async fn transaction<T, F>(&self, work: F) -> Result<T, LedgerError>
+    where
+        F: for<'c> FnOnce(Tx<'c>) -> Work<'c, T>,
+    {
+        let mut guard = self.writer.lock().await;
+        let conn = guard
+            .as_mut()
+            .ok_or_else(|| LedgerError::Unreachable("it is closed".into()))?;
+        let mut tx = conn
+            .begin_with("BEGIN IMMEDIATE")
+            .await
+            .map_err(store::failed)?;
+        let time = limits::ledger_now(&mut tx, &self.clock, &self.offset).await?;
+        let before = store::total_changes(&mut tx).await?;
+        let work = work(Tx {
+            conn: &mut tx,
+            now: time.now,
+            clock_ok: time.trusted,
+            terms: &self.terms,
+            os_user: &self.os_user,
+        });
+        let value = match work.await {
+            Ok(value) => value,
+            Err(error) => {
+                tx.rollback().await.map_err(store::failed)?;
+                return Err(error);
+            }
+        };
+        if store::total_changes(&mut tx).await? == before {
+            // What wrote nothing costs no sync and wakes nobody.
+            tx.rollback().await.map_err(store::failed)?;
+            return Ok(value);
+        }
+        limits::move_mark(&mut tx, &time).await?;
+        tx.commit().await.map_err(store::failed)?;
+        drop(guard);
+        self.changed.send_modify(|n| *n = n.wrapping_add(1));
+        Ok(value)
+    }
+}
+
+#[async_trait]
+impl Ledger for SqliteLedger {
+    async fn check(&self) -> Result<(), LedgerError> {
+        self.read(|inner| async move { open::quick_check(&inner.readers).await })
+            .await
+    }
+
+    async fn accept_call(&self, call: NewCall) -> Result<Accepted, LedgerError> {
+        self.write(move |mut tx| Box::pin(async move { calls::accept(&mut tx, call).await }))
+            .await
+    }
+
+    async fn lease_calls(
+        &self,
+        engine: &EngineId,
+        lease: Duration,
+        max: u32,
+    ) -> Result<Vec<LeasedCall>, LedgerError> {
+        let engine = engine.clone();
+        self.write(move |mut tx| {
+            Box::pin(async move { calls::lease(&mut tx, &engine, lease, max).await })
+        })
+        .await
+    }
+
+    async fn lease_call(
+        &self,
+        engine: &EngineId,
+        lease: Duration,
+        agent: &AgentName,
+        id: &CallId,
+    ) -> Result<Option<LeasedCall>, LedgerError> {
+        let (engine, agent, id) = (engine.clone(), agent.clone(), id.clone());
+        self.write(move |mut tx| {
+            Box::pin(async move { calls::lease_one(&mut tx, &engine, lease, &agent, &id).await })
+        })
+        .await
+    }
+
+    async fn renew(&self, engine: &EngineId, lease: Duration) -> Result<u64, LedgerError> {
+        let engine = engine.clone();
+        self.write(move |mut tx| {
+            Box::pin(async move { calls::renew(&mut tx, &engine, lease).await })
+        })
+        .await
+    }
+
+    async fn release(&self, call: &LeasedCall) -> Result<(), LedgerError> {
+        let call = call.clone();
+        self.write(move |mut tx| Box::pin(async move { calls::release(&mut tx, &call).await }))
+            .await
+    }
+
+    async fn finish_call(&self, call: &LeasedCall) -> Result<Option<ToolResult>, LedgerError> {
+        let call = call.clone();
+        self.write(move |mut tx| Box::pin(async move { calls::finish(&mut tx, &call).await }))
+            .await
+    }
+
+    async fn answer_call(
+        &self,
+        call: &LeasedCall,
+        result: ToolResult,
+    ) -> Result<Option<ToolResult>, LedgerError> {
+        let call = call.clone();
+        self.write(move |mut tx| {
+            Box::pin(async move { calls::answer(&mut tx, &call, result).await })
+        })
+        .await
+    }
+
+    async fn delivered(&self, agent: &AgentName, id: &CallId) -> Result<(), LedgerError> {
+        let (agent, id) = (agent.clone(), id.clone());
+        self.write(move |mut tx| {
+            Box::pin(async move { calls::delivered(&mut tx, &agent, &id).await })
+        })
+        .await
+    }
+
+    async fn get(
+        &self,
+        tool: &ToolName,
+        args: &RefundArguments,
+        payment: Option<&PaymentId>,
+    ) -> Result<OrderRows, LedgerError> {
+        let (tool, args, payment) = (tool.clone(), args.clone(), payment.cloned());
+        self.read(|inner| async move { read::get(&inner, &tool, &args, payment.as_ref()).await })
+            .await
+    }
+
+    async fn open(&self, call: &LeasedCall, row: OpenRow) -> Result<Opening, LedgerError> {
+        let call = call.clone();
+        self.write(move |mut tx| {
+            Box::pin(async move { operations::open(&mut tx, &call, row).await })
+        })
+        .await
+    }
+
+    async fn drive(
+        &self,
+        operation: &OperationId,
+        call: &LeasedCall,
+        lease: Duration,
+    ) -> Result<Drive, LedgerError> {
+        let (operation, call) = (operation.clone(), call.clone());
+        self.write(move |mut tx| {
+            Box::pin(async move { operations::drive(&mut tx, &operation, &call, lease).await })
+        })
+        .await
+    }
+
+    async fn authorise(&self, operation: &OperationId, call: &LeasedCall) -> Applied {
+        let (operation, call) = (operation.clone(), call.clone());
+        self.write(move |mut tx| {
+            Box::pin(async move { operations::authorise(&mut tx, &operation, &call).await })
+        })
+        .await
+    }
+
+    async fn apply(&self, operation: &OperationId, event: Event) -> Applied {
+        let operation = operation.clone();
+        self.write(move |mut tx| {
+            Box::pin(async move { operations::apply(&mut tx, &operation, event).await })
+        })
+        .await
+    }
+
+    async fn sweepable(&self) -> Result<Vec<OperationId>, LedgerError> {
+        self.read(|inner| async move { read::sweepable(&inner).await })
+            .await
+    }
+
+    async fn take_read(
+        &self,
+        provider: &ProviderName,
+    ) -> Result<Result<(), Duration>, LedgerError> {
+        let provider = provider.clone();
+        self.write(move |mut tx| {
+            Box::pin(async move { limits::take_read(&mut tx, &provider).await })
+        })
+        .await
+    }
+
+    async fn begin_lookup(
+        &self,
+        operation: &OperationId,
+        by: &ReviewerName,
+    ) -> Result<Result<(), LookupBusy>, LedgerError> {
+        let (operation, by) = (operation.clone(), by.clone());
+        self.write(move |mut tx| {
+            Box::pin(async move { limits::begin_lookup(&mut tx, &operation, &by).await })
+        })
+        .await
+    }
+
+    async fn end_lookup(&self, operation: &OperationId) -> Result<(), LedgerError> {
+        let operation = operation.clone();
+        self.write(move |mut tx| {
+            Box::pin(async move { limits::end_lookup(&mut tx, &operation).await })
+        })
+        .await
+    }
+
+    async fn connection_failed(
+        &self,
+        tool: &ToolName,
+        operation: &OperationId,
+    ) -> Result<(), LedgerError> {
+        let (tool, operation) = (tool.clone(), operation.clone());
+        self.write(move |mut tx| {
+            Box::pin(async move { limits::connection_failed(&mut tx, &tool, &operation).await })
+        })
+        .await
+    }
+
+    async fn probed(&self, tool: &ToolName, succeeded: bool) -> Result<(), LedgerError> {
+        let tool = tool.clone();
+        self.write(move |mut tx| {
+            Box::pin(async move { limits::probed(&mut tx, &tool, succeeded).await })
+        })
+        .await
+    }
+
+    async fn pause(&self, tool: &ToolName, by: Option<(&str, &str)>) -> Result<(), LedgerError> {
+        let tool = tool.clone();
+        let by = by.map(|(who, why)| (who.to_owned(), why.to_owned()));
+        self.write(move |mut tx| Box::pin(async move { limits::pause(&mut tx, &tool, by).await }))
+            .await
+    }
+
+    async fn bind(&self, stamp: &Stamp) -> Result<(), LedgerError> {
+        let stamp = stamp.clone();
+        self.write(move |mut tx| Box::pin(async move { limits::bind(&mut tx, &stamp).await }))
+            .await
+    }
+
+    async fn engine_seen(&self, engine: &EngineSeen) -> Result<(), LedgerError> {
+        let engine = engine.clone();
+        self.write(move |mut tx| {
+            Box::pin(async move { limits::engine_seen(&mut tx, &engine).await })
+        })
+        .await
+    }
+
+    async fn accept_clock(&self, by: &ReviewerName) -> Result<(), LedgerError> {
+        let by = by.clone();
+        let inner = Arc::clone(&self.0);
+        self.write(move |mut tx| {
+            Box::pin(async move { limits::accept_clock(&mut tx, &inner.clock, &by).await })
+        })
+        .await
+    }
+
+    async fn clock_alarm(&self) -> Result<bool, LedgerError> {
+        self.write(|tx| Box::pin(async move { Ok(!tx.clock_ok) }))
+            .await
+    }
+
+    async fn page(&self, query: &PageQuery) -> Result<Page, LedgerError> {
+        let query = query.clone();
+        self.read(|inner| async move { read::page(&inner, &query).await })
+            .await
+    }
+
+    async fn counts(&self) -> Result<Counts, LedgerError> {
+        self.read(|inner| async move { read::counts(&inner).await })
+            .await
+    }
+
+    async fn detail(&self, operation: &OperationId) -> Result<Option<Detail>, LedgerError> {
+        let operation = operation.clone();
+        self.read(|inner| async move { read::detail(&inner, &operation).await })
+            .await
+    }
+
+    async fn rows(&self, operations: &[OperationId]) -> Result<Vec<OperationRow>, LedgerError> {
+        let operations = operations.to_vec();
+        self.read(|inner| async move { read::rows(&inner, &operations).await })
+            .await
+    }
+
+    async fn call(&self, agent: &AgentName, id: &CallId) -> Result<Option<ToolCall>, LedgerError> {
+        let (agent, id) = (agent.clone(), id.clone());
+        self.read(|inner| async move { read::call(&inner, &agent, &id).await })
+            .await
+    }
+
+    async fn calls(&self, query: &CallQuery) -> Result<Vec<ToolCall>, LedgerError> {
+        let query = query.clone();
+        self.read(|inner| async move { read::calls(&inner, &query).await })
+            .await
+    }
+
+    async fn tools(&self) -> Result<Vec<ToolState>, LedgerError> {
+        self.read(|inner| async move { read::tools(&inner).await })
+            .await
+    }
+
+    async fn engines(&self) -> Result<Vec<EngineSeen>, LedgerError> {
+        self.read(|inner| async move { read::engines(&inner).await })
+            .await
+    }
+
+    async fn stamps(&self) -> Result<Vec<Stamp>, LedgerError> {
+        self.read(|inner| async move { read::stamps(&inner).await })
+            .await
+    }
+
+    async fn order_rows(
+        &self,
+        tool: &ToolName,
+        order: &OrderId,
+        payment: Option<&PaymentId>,
+    ) -> Result<Vec<OperationRow>, LedgerError> {
+        let (tool, order, payment) = (tool.clone(), order.clone(), payment.cloned());
+        self.read(|inner| async move {
+            let mut conn = inner.readers.acquire().await.map_err(store::failed)?;
+            let provider = terms(&inner.terms, &tool)?.policy.provider.clone();
+            store::order_rows(&mut conn, &tool, &provider, &order, payment.as_ref()).await
+        })
+        .await
+    }
+
+    async fn owners(
+        &self,
+        provider: &ProviderName,
+        refs: &[ProviderRef],
+    ) -> Result<Vec<(ProviderRef, OperationId)>, LedgerError> {
+        let (provider, refs) = (provider.clone(), refs.to_vec());
+        self.read(|inner| async move {
+            let mut conn = inner.readers.acquire().await.map_err(store::failed)?;
+            store::owners(&mut conn, &provider, &refs).await
+        })
+        .await
+    }
+
+    fn changed(&self) -> watch::Receiver<u64> {
+        self.0.changed.subscribe()
+    }
+
+    async fn close(&self) {
+        if let Some(watcher) = self.0.watcher.lock().ok().and_then(|mut w| w.take()) {
+            watcher.abort();
+        }
+        if let Some(conn) = self.0.writer.lock().await.take() {
+            // Nothing is left to write; a failure to close loses nothing.
+            let _ = conn.close().await;
+        }
+        self.0.readers.close().await;
+    }
+}

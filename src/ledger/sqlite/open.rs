@@ -1,0 +1,261 @@
+//! Opening a ledger: is it one, is it new enough, is this SQLite safe, and who else has it open.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::migrate::{MigrateError, Migrator};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::{ConnectOptions, SqliteConnection, SqlitePool};
+use tokio::sync::{Mutex, watch};
+
+use super::{Inner, SqliteLedger, files, limits, store};
+use crate::clock::Clock;
+use crate::domain::ids::ToolName;
+use crate::domain::policy::Terms;
+use crate::ledger::LedgerError;
+
+static MIGRATIONS: Migrator = sqlx::migrate!("migrations/sqlite");
+/// `samk`: says that an SQLite file is a ledger.
+const APPLICATION_ID: i64 = 0x7361_6d6b;
+/// Below this, WAL mode can lose committed data with two connections (`traps.md`, finding 2).
+const MIN_SQLITE: [u32; 3] = [3, 51, 3];
+/// How often another process's commits are looked for.
+const WATCH_EVERY: Duration = Duration::from_millis(150);
+/// The write-ahead log is cut back to this when a checkpoint can (L7).
+const WAL_LIMIT_BYTES: i64 = 16 * 1024 * 1024;
+/// Watch rounds between timed checkpoints.
+const CHECKPOINT_ROUNDS: u32 = 200;
+
+/// What a process opens a ledger for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenMode {
+    /// Runs an engine: creates a missing ledger and upgrades an old one.
+    Engine,
+    /// Queues calls: creates a missing ledger.
+    Submit,
+    /// Decides on rows of a ledger that exists.
+    Review,
+    /// Only reads.
+    Read,
+}
+
+impl OpenMode {
+    fn creates(self) -> bool {
+        matches!(self, Self::Engine | Self::Submit)
+    }
+}
+
+impl SqliteLedger {
+    /// Opens the ledger at `location` (`sqlite:PATH` or a path).
+    ///
+    /// # Errors
+    /// A place that is not there or not local, a file that is no ledger, a ledger of another
+    /// version, an SQLite that is too old.
+    pub async fn open(
+        location: &str,
+        mode: OpenMode,
+        terms: Arc<BTreeMap<ToolName, Terms>>,
+        clock: Clock,
+    ) -> Result<Self, LedgerError> {
+        let path = files::path(location)?;
+        files::check_place(&path)?;
+        let shown = path.display().to_string();
+        match files::is_sqlite(&path)? {
+            Some(false) => {
+                return Err(LedgerError::NotALedger(format!("{shown} is not a ledger")));
+            }
+            None if !mode.creates() => {
+                let why = format!("there is no ledger at {shown}; an engine or `submit` makes one");
+                return Err(LedgerError::Unreachable(why));
+            }
+            None | Some(true) => {}
+        }
+        let mut writer = prepare(&path, mode).await?;
+        if mode == OpenMode::Read {
+            sqlx::query("PRAGMA query_only = ON")
+                .execute(&mut writer)
+                .await
+                .map_err(store::failed)?;
+        } else {
+            files::make_private(&path);
+        }
+        let readers = SqlitePoolOptions::new()
+            .max_connections(4)
+            .idle_timeout(None)
+            .max_lifetime(None)
+            .connect_with(options(&path).pragma("query_only", "ON"))
+            .await
+            .map_err(store::failed)?;
+        let (changed, _) = watch::channel(0);
+        let ledger = Self(Arc::new(Inner {
+            writer: Mutex::new(Some(writer)),
+            readers,
+            terms,
+            offset: std::sync::Mutex::new(limits::ClockOffset::new(&clock)),
+            clock,
+            os_user: crate::config::os_user(),
+            changed,
+            watcher: std::sync::Mutex::new(None),
+        }));
+        let watcher = options(&path).connect().await.map_err(store::failed)?;
+        let task = tokio::spawn(watch_others(watcher, ledger.0.changed.clone(), mode));
+        if let Ok(mut slot) = ledger.0.watcher.lock() {
+            *slot = Some(task);
+        }
+        Ok(ledger)
+    }
+}
+
+fn options(path: &Path) -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
+        .filename(path)
+        .create_if_missing(false)
+        .foreign_keys(true)
+        .busy_timeout(Duration::from_secs(10))
+        .synchronous(SqliteSynchronous::Full)
+        .pragma("cell_size_check", "ON")
+        .pragma("trusted_schema", "OFF")
+        .pragma("journal_size_limit", WAL_LIMIT_BYTES.to_string())
+        .disable_statement_logging()
+}
+
+/// Creates, upgrades or just checks the schema, and answers the writer's connection.
+async fn prepare(path: &Path, mode: OpenMode) -> Result<SqliteConnection, LedgerError> {
+    if files::is_sqlite(path)?.is_none() {
+        let _lock = files::migration_lock(path).await?;
+        // Another process may have created it while this one waited.
+        if files::is_sqlite(path)?.is_none() {
+            files::create_private(path)?;
+            // Only the creator switches to WAL: the switch takes a lock that no timeout waits for.
+            let create = options(path).journal_mode(SqliteJournalMode::Wal);
+            let mut conn = create.connect().await.map_err(store::failed)?;
+            check_version(&mut conn).await?;
+            sqlx::query("PRAGMA application_id = 1935764843")
+                .execute(&mut conn)
+                .await
+                .map_err(store::failed)?;
+            MIGRATIONS.run(&mut conn).await.map_err(migration)?;
+            return Ok(conn);
+        }
+    }
+    let mut conn = options(path).connect().await.map_err(store::failed)?;
+    check_version(&mut conn).await?;
+    let id = pragma(&mut conn, "PRAGMA application_id").await?;
+    if id != APPLICATION_ID {
+        let why = format!("{} is an SQLite database, but not a ledger", path.display());
+        return Err(LedgerError::NotALedger(why));
+    }
+    if schema(&mut conn).await? < newest() {
+        if mode != OpenMode::Engine {
+            let why = "the ledger has an old schema; start an engine once to upgrade it";
+            return Err(LedgerError::NotALedger(why.into()));
+        }
+        let _lock = files::migration_lock(path).await?;
+        MIGRATIONS.run(&mut conn).await.map_err(migration)?;
+    }
+    if schema(&mut conn).await? > newest() {
+        let why = "the ledger was written by a newer samekey; use that version";
+        return Err(LedgerError::NotALedger(why.into()));
+    }
+    Ok(conn)
+}
+
+fn newest() -> i64 {
+    MIGRATIONS.iter().map(|m| m.version).max().unwrap_or(0)
+}
+
+/// The newest migration that is applied; 0 where there is none.
+async fn schema(conn: &mut SqliteConnection) -> Result<i64, LedgerError> {
+    let known = "SELECT count(*) FROM sqlite_schema WHERE name = '_sqlx_migrations'";
+    if pragma(conn, known).await? == 0 {
+        return Ok(0);
+    }
+    pragma(
+        conn,
+        "SELECT coalesce(max(version), 0) FROM _sqlx_migrations WHERE success",
+    )
+    .await
+}
+
+async fn pragma(conn: &mut SqliteConnection, sql: &'static str) -> Result<i64, LedgerError> {
+    sqlx::query_scalar(sql)
+        .fetch_one(conn)
+        .await
+        .map_err(store::failed)
+}
+
+fn migration(error: MigrateError) -> LedgerError {
+    match error {
+        MigrateError::VersionMissing(_) => {
+            LedgerError::NotALedger("the ledger was written by a newer samekey".into())
+        }
+        MigrateError::VersionMismatch(n) => LedgerError::NotALedger(format!(
+            "migration {n} of the ledger is not the one of this samekey"
+        )),
+        other => LedgerError::Unreachable(format!("the schema could not be made: {other}")),
+    }
+}
+
+async fn check_version(conn: &mut SqliteConnection) -> Result<(), LedgerError> {
+    let version: String = sqlx::query_scalar("SELECT sqlite_version()")
+        .fetch_one(conn)
+        .await
+        .map_err(store::failed)?;
+    let parts: Vec<u32> = version.split('.').filter_map(|p| p.parse().ok()).collect();
+    if parts.as_slice() >= MIN_SQLITE.as_slice() {
+        Ok(())
+    } else {
+        Err(LedgerError::Unreachable(format!(
+            "this build carries SQLite {version}; below 3.51.3 committed data can be lost"
+        )))
+    }
+}
+
+/// Names the damage of a corrupted file before it is written to (finding 11).
+pub(super) async fn quick_check(readers: &SqlitePool) -> Result<(), LedgerError> {
+    let said: String = sqlx::query_scalar("PRAGMA quick_check(1)")
+        .fetch_one(readers)
+        .await
+        .map_err(store::failed)?;
+    if said == "ok" {
+        Ok(())
+    } else {
+        Err(LedgerError::Damaged(said))
+    }
+}
+
+/// Turns commits of other processes into the hint that something changed, and cuts the log back.
+async fn watch_others(mut conn: SqliteConnection, changed: watch::Sender<u64>, mode: OpenMode) {
+    let mut seen = 0;
+    let mut round = 0_u32;
+    loop {
+        tokio::time::sleep(WATCH_EVERY).await;
+        match pragma(&mut conn, "PRAGMA data_version").await {
+            Ok(version) if version != seen => {
+                seen = version;
+                changed.send_modify(|n| *n = n.wrapping_add(1));
+            }
+            Ok(_) => {}
+            Err(error) => tracing::debug!(%error, "watching the ledger"),
+        }
+        round = round.wrapping_add(1);
+        if mode == OpenMode::Engine && round.is_multiple_of(CHECKPOINT_ROUNDS) {
+            let cut = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)")
+                .execute(&mut conn)
+                .await;
+            if let Err(error) = cut {
+                tracing::debug!(%error, "checkpoint");
+            }
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if let Some(task) = self.watcher.lock().ok().and_then(|mut w| w.take()) {
+            task.abort();
+        }
+    }
+}

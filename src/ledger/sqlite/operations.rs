@@ -1,0 +1,401 @@
+//! Opening, driving and changing rows. Each function is one transaction; what it may do is asked of
+//! `domain`, with facts read in that same transaction.
+
+use std::time::Duration;
+
+use serde_json::json;
+use sqlx::Row;
+
+use super::{Tx, calls, limits, store};
+use crate::domain::attempt::Attempt;
+use crate::domain::ids::{Actor, OperationId};
+use crate::domain::key::hex_digest;
+use crate::domain::opening::{self, Got};
+use crate::domain::operation::{Effect, Operation, OperationRow, Status};
+use crate::domain::review_event::Act;
+use crate::domain::transition::{
+    Action, AuditEntry, Authorise, Event, Lookup, Next, Refusal, Step, transition,
+};
+use crate::domain::{earlier, later};
+use crate::ledger::row::micros;
+use crate::ledger::{Applied, Drive, LeasedCall, LedgerError, OpenRow, Opening};
+
+/// Step 5: get and check once more, then one insert under the unique indexes.
+pub(super) async fn open(
+    tx: &mut Tx<'_>,
+    call: &LeasedCall,
+    new: OpenRow,
+) -> Result<Opening, LedgerError> {
+    let terms = tx.terms(&new.tool)?.clone();
+    let policy = &terms.policy;
+    let args = &new.arguments;
+    let payment = Some(&new.resolved.payment);
+    let rows = store::order_rows(tx.conn, &new.tool, &new.provider, &args.order, payment).await?;
+    match opening::get(&rows, args, payment, policy) {
+        Got::Row(id) => {
+            calls::link(tx, call, &id).await?;
+            return Ok(Opening::Row(id));
+        }
+        Got::Answer(answer) => return Ok(Opening::Answer(answer)),
+        Got::Nothing => {}
+    }
+    let mark = new.mark.parse().unwrap_or(0);
+    if store::changed_since(tx.conn, &rows, mark).await? {
+        return Ok(Opening::Changed);
+    }
+    let opened = opened_within(tx, &new).await?;
+    if let Err(answer) = opening::check(&rows, args, &new.resolved, policy, opened) {
+        return Ok(Opening::Answer(answer));
+    }
+    let held = opening::needs_approval(policy, args);
+    let row = fresh(&new, held, policy.max_per_operation, tx);
+    let audit = AuditEntry {
+        actor: Actor::Agent(call.call.agent.clone()),
+        action: Action::Opened,
+        detail: json!({
+            "call": call.call.id, "identity": row.identity.as_str(), "payment": row.payment,
+            "key_fingerprint": row.key.fingerprint(), "request_hash": row.request_hash,
+            "attempts_max": row.attempts_max, "held": held, "status": row.status, "version": 1,
+        }),
+    };
+    store::insert(tx, &row, &audit).await?;
+    calls::link(tx, call, &row.id).await?;
+    Ok(Opening::Opened(row.id))
+}
+
+fn fresh(new: &OpenRow, held: bool, attempts_max: u32, tx: &Tx<'_>) -> OperationRow {
+    OperationRow {
+        id: new.id.clone(),
+        tool: new.tool.clone(),
+        identity: new.identity.clone(),
+        order_id: new.arguments.order.clone(),
+        money: new.arguments.money,
+        provider: new.provider.clone(),
+        payment: Some(new.resolved.payment.clone()),
+        charge: new.resolved.charge.clone(),
+        after: new.arguments.after.clone(),
+        status: Status::Open,
+        effect: Effect::NotStarted,
+        held,
+        approved_by: None,
+        contradicted: None,
+        key: new.key.clone(),
+        request: new.request.clone(),
+        request_hash: hex_digest(&new.request),
+        attempts: 0,
+        attempts_max,
+        key_created_at: tx.now,
+        key_expires_at: None,
+        first_authorised_at: None,
+        last_authorised_at: None,
+        last_outcome: None,
+        reason: None,
+        failure: None,
+        failure_text: None,
+        verdict: None,
+        provider_ref: None,
+        pending_since: None,
+        version: 1,
+        corrections: 0,
+        audit_seq: 1,
+        created_at: tx.now,
+        updated_at: tx.now,
+        unknown_at: None,
+        closed_at: None,
+        closed_by: None,
+        proposal: None,
+    }
+}
+
+/// What the tool opened in this currency within its cap's window, minor units.
+async fn opened_within(tx: &mut Tx<'_>, new: &OpenRow) -> Result<i64, LedgerError> {
+    let currency = new.arguments.money.currency();
+    let caps = tx.terms(&new.tool)?.policy.caps.get(&currency);
+    let Some((_, window)) = caps.and_then(|c| c.max_total) else {
+        return Ok(0);
+    };
+    sum_since(tx, new.tool.as_str(), currency.as_str(), window, "").await
+}
+
+async fn sum_since(
+    tx: &mut Tx<'_>,
+    tool: &str,
+    currency: &str,
+    window: Duration,
+    except: &str,
+) -> Result<i64, LedgerError> {
+    let sql = "SELECT coalesce(sum(amount_cents), 0) FROM operations
+               WHERE tool = ? AND currency = ? AND created_at > ? AND status <> 'failed' AND operation_id <> ?";
+    sqlx::query_scalar(sql)
+        .bind(tool)
+        .bind(currency)
+        .bind(micros(earlier(tx.now, window)))
+        .bind(except)
+        .fetch_one(&mut *tx.conn)
+        .await
+        .map_err(store::failed)
+}
+
+async fn loaded(tx: &mut Tx<'_>, id: &OperationId) -> Result<Operation, LedgerError> {
+    store::load(tx.conn, id)
+        .await?
+        .ok_or_else(|| LedgerError::Damaged(format!("operation {id} is gone")))
+}
+
+/// Takes the row for this call, or joins whoever has it.
+pub(super) async fn drive(
+    tx: &mut Tx<'_>,
+    id: &OperationId,
+    call: &LeasedCall,
+    lease: Duration,
+) -> Result<Drive, LedgerError> {
+    let mut op = loaded(tx, id).await?;
+    calls::link(tx, call, id).await?;
+    let row = &op.row;
+    if row.status != Status::Open || row.held || row.provider_ref.is_some() {
+        return Ok(Drive::Settled);
+    }
+    let holder =
+        sqlx::query("SELECT agent, call_id, engine, until FROM drives WHERE operation_id = ?")
+            .bind(id.as_str())
+            .fetch_optional(&mut *tx.conn)
+            .await
+            .map_err(store::failed)?;
+    let now = micros(tx.now);
+    if let Some(holder) = holder {
+        let until: i64 = holder.get("until");
+        let same_call = holder.get::<String, _>("agent") == call.call.agent.as_str()
+            && holder.get::<String, _>("call_id") == call.call.id.as_str();
+        let same_engine = holder.get::<String, _>("engine") == call.engine.as_str();
+        if until > now && !(same_call && same_engine) {
+            calls::set_joined(tx, call, true).await?;
+            return Ok(Drive::Joined);
+        }
+    }
+    if op.in_flight() {
+        // Its driver is gone: what it sent has no outcome of its own.
+        match step(tx, &op, &Event::Interrupted).await? {
+            Ok(step) => {
+                op = step.op;
+                limits::attempt_lost(tx, &op.row).await?;
+            }
+            Err(refusal) => return Err(LedgerError::Damaged(refusal.to_string())),
+        }
+        if op.row.status != Status::Open {
+            return Ok(Drive::Settled);
+        }
+    }
+    let sql = "INSERT INTO drives (operation_id, agent, call_id, engine, epoch, until) VALUES (?, ?, ?, ?, ?, ?)
+               ON CONFLICT (operation_id) DO UPDATE SET agent = excluded.agent, call_id = excluded.call_id,
+               engine = excluded.engine, epoch = excluded.epoch, until = excluded.until";
+    sqlx::query(sql)
+        .bind(id.as_str())
+        .bind(call.call.agent.as_str())
+        .bind(call.call.id.as_str())
+        .bind(call.engine.as_str())
+        .bind(call.epoch)
+        .bind(micros(later(tx.now, lease)))
+        .execute(&mut *tx.conn)
+        .await
+        .map_err(store::failed)?;
+    calls::set_joined(tx, call, false).await?;
+    Ok(Drive::Mine(Box::new(op)))
+}
+
+/// Counts an attempt, with everything that must hold read here and now (I7).
+pub(super) async fn authorise(tx: &mut Tx<'_>, id: &OperationId, call: &LeasedCall) -> Applied {
+    let op = loaded(tx, id).await?;
+    let row = &op.row;
+    let tool = limits::tool(tx, &row.tool).await?;
+    let token = limits::peek_send(tx, row).await?;
+    let circuit = tool.circuit.admit(id);
+    let facts = Authorise {
+        agent: call.call.agent.clone(),
+        call: call.call.id.clone(),
+        lease: holds(tx, id, call).await?,
+        clock: tx.clock_ok,
+        contradicted: contradicted_nearby(tx, row).await?,
+        paused: tool.paused.is_some(),
+        circuit: circuit.is_some(),
+        token: token.as_ref().map(|_| ()).map_err(|wait| *wait),
+    };
+    let done = step(tx, &op, &Event::Authorise(facts)).await?;
+    if done.is_ok() {
+        for (name, bucket) in token.into_iter().flatten() {
+            limits::fill(tx, &name, bucket).await?;
+        }
+        if let Some(circuit) = circuit.filter(|c| *c != tool.circuit) {
+            limits::set_circuit(tx, &row.tool, &circuit).await?;
+        }
+    }
+    Ok(done)
+}
+
+/// Whether this call's engine still holds call and row (I25).
+async fn holds(tx: &mut Tx<'_>, id: &OperationId, call: &LeasedCall) -> Result<bool, LedgerError> {
+    let sql = "SELECT count(*) FROM drives d JOIN tool_calls c ON c.agent = d.agent AND c.call_id = d.call_id
+               WHERE d.operation_id = ? AND d.agent = ? AND d.call_id = ? AND d.engine = ? AND d.epoch = ?
+               AND d.until > ? AND c.state = 'running' AND c.engine = d.engine AND c.epoch = d.epoch AND c.lease_until > ?";
+    let now = micros(tx.now);
+    let held: i64 = sqlx::query_scalar(sql)
+        .bind(id.as_str())
+        .bind(call.call.agent.as_str())
+        .bind(call.call.id.as_str())
+        .bind(call.engine.as_str())
+        .bind(call.epoch)
+        .bind(now)
+        .bind(now)
+        .fetch_one(&mut *tx.conn)
+        .await
+        .map_err(store::failed)?;
+    Ok(held == 1)
+}
+
+async fn contradicted_nearby(tx: &mut Tx<'_>, row: &OperationRow) -> Result<bool, LedgerError> {
+    let sql = "SELECT count(*) FROM operations WHERE contradicted IS NOT NULL
+               AND ((tool = ? AND order_id = ?) OR (provider = ? AND payment = ?))";
+    let found: i64 = sqlx::query_scalar(sql)
+        .bind(row.tool.as_str())
+        .bind(row.order_id.as_str())
+        .bind(row.provider.as_str())
+        .bind(
+            row.payment
+                .as_ref()
+                .map(crate::domain::ids::PaymentId::as_str),
+        )
+        .fetch_one(&mut *tx.conn)
+        .await
+        .map_err(store::failed)?;
+    Ok(found > 0)
+}
+
+/// Any other event, with what belongs to other operations read here.
+pub(super) async fn apply(tx: &mut Tx<'_>, id: &OperationId, event: Event) -> Applied {
+    let Some(op) = store::load(tx.conn, id).await? else {
+        return Err(LedgerError::Damaged(format!("there is no operation {id}")));
+    };
+    if matches!(event, Event::Swept) && !tx.clock_ok {
+        return Ok(Err(Refusal::ClockAlarm));
+    }
+    if let Event::Interrupted = event {
+        // Only what nobody drives any more is interrupted.
+        let sql = "SELECT count(*) FROM drives WHERE operation_id = ? AND until > ?";
+        let driven: i64 = sqlx::query_scalar(sql)
+            .bind(id.as_str())
+            .bind(micros(tx.now))
+            .fetch_one(&mut *tx.conn)
+            .await
+            .map_err(store::failed)?;
+        if driven > 0 {
+            return Ok(Err(Refusal::NothingDue));
+        }
+    }
+    let event = with_facts(tx, &op, event).await?;
+    let done = step(tx, &op, &event).await?;
+    if let (
+        Ok(_),
+        Event::Finished {
+            attempt, outcome, ..
+        },
+    ) = (&done, &event)
+    {
+        let first = op
+            .attempts
+            .iter()
+            .any(|a| a.number == *attempt && a.in_flight());
+        if first {
+            limits::attempt_ended(tx, &op.row, outcome).await?;
+        }
+    }
+    if let (Ok(_), Event::Interrupted) = (&done, &event) {
+        limits::attempt_lost(tx, &op.row).await?;
+    }
+    Ok(done)
+}
+
+/// Fills in what only the ledger knows: which objects are attached elsewhere, and the money caps.
+async fn with_facts(
+    tx: &mut Tx<'_>,
+    op: &Operation,
+    mut event: Event,
+) -> Result<Event, LedgerError> {
+    let row = &op.row;
+    match &mut event {
+        Event::Finished { outcome, taken, .. } => {
+            if let Some(object) = &outcome.object {
+                *taken = is_taken(tx, row, object.id.clone()).await?;
+            }
+        }
+        Event::RefFetched {
+            object: Some(object),
+            taken,
+        } => {
+            *taken = is_taken(tx, row, object.id.clone()).await?;
+        }
+        Event::Observed(observed) => match &mut observed.seen {
+            Lookup::Listed { objects, .. } => {
+                for (object, taken) in objects {
+                    *taken = is_taken(tx, row, object.id.clone()).await?;
+                }
+            }
+            Lookup::One { object, taken } => {
+                *taken = is_taken(tx, row, object.id.clone()).await?;
+            }
+            Lookup::Unreachable { .. } => {}
+        },
+        Event::Decided(decision) => {
+            if let Act::Approve { caps } = &mut decision.act
+                && row.held
+            {
+                let currency = row.money.currency();
+                let policy = tx.terms(&row.tool)?.policy.clone();
+                let window = policy.caps.get(&currency).and_then(|c| c.max_total);
+                let (tool, id) = (row.tool.as_str(), row.id.as_str());
+                let opened = match window {
+                    Some((_, window)) => sum_since(tx, tool, currency.as_str(), window, id).await?,
+                    None => 0,
+                };
+                *caps = opening::caps(&policy, currency, row.money.minor(), opened)
+                    .map(|why| why.as_str().into());
+            }
+        }
+        Event::Authorise(_)
+        | Event::Interrupted
+        | Event::RefFetched { object: None, .. }
+        | Event::NeverSent
+        | Event::NoLongerFits { .. }
+        | Event::Swept => {}
+    }
+    Ok(event)
+}
+
+async fn is_taken(
+    tx: &mut Tx<'_>,
+    row: &OperationRow,
+    id: crate::domain::ids::ProviderRef,
+) -> Result<bool, LedgerError> {
+    let owners = store::owners(tx.conn, &row.provider, &[id]).await?;
+    Ok(owners.iter().any(|(_, owner)| *owner != row.id))
+}
+
+/// Asks the domain and writes what it answers.
+pub(super) async fn step(tx: &mut Tx<'_>, op: &Operation, event: &Event) -> Applied {
+    let terms = tx.terms(&op.row.tool)?;
+    let step: Step = match transition(op, event, terms, tx.now) {
+        Ok(step) => step,
+        Err(refusal) => return Ok(Err(refusal)),
+    };
+    debug_assert!(
+        step.op
+            .attempts
+            .iter()
+            .filter(|a| Attempt::in_flight(a))
+            .count()
+            <= 1
+    );
+    store::save(tx, op, &step).await?;
+    if step.next == Next::Due {
+        calls::queue_approved(tx, &step.op.row).await?;
+    }
+    Ok(Ok(step))
+}

@@ -1,0 +1,129 @@
+//! Everything the simulator remembers, behind one lock.
+//!
+//! Owns: the lock, the clock and the order of the parts. Never: waits while it is locked. Tests:
+//! `tests/simulator/`.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use serde_json::{Value, json};
+
+use super::SimConfig;
+use super::execution::Outage;
+use super::fault::{Fault, Faults, PlanError};
+use super::ids::{object_id, payment_id};
+use super::keys::Keys;
+use super::objects;
+use super::records::{EffectRecord, Holds, Log, RequestRecord};
+use super::wire::Call;
+use super::world::World;
+use crate::clock::Clock;
+
+#[derive(Debug)]
+pub(super) struct State {
+    pub world: World,
+    pub keys: Keys,
+    pub faults: Faults,
+    pub outage: Option<Outage>,
+    pub log: Log,
+}
+
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub clock: Clock,
+    pub latency: Duration,
+    pub holds: Holds,
+    seed: u64,
+    requests: AtomicU64,
+    state: Mutex<State>,
+}
+
+impl Shared {
+    pub fn new(cfg: &SimConfig) -> Result<Self, PlanError> {
+        let state = State {
+            world: World::new(cfg.seed, cfg.clock.now()),
+            keys: Keys::new(cfg.retention, cfg.conflict_type.clone()),
+            faults: Faults::new(&cfg.plan, cfg.seed)?,
+            outage: None,
+            log: Log::default(),
+        };
+        Ok(Self {
+            clock: cfg.clock.clone(),
+            latency: cfg.latency,
+            holds: Holds::new(),
+            seed: cfg.seed,
+            requests: AtomicU64::new(0),
+            state: Mutex::new(state),
+        })
+    }
+
+    /// The books as of now. A panic elsewhere does not take the simulator down.
+    pub fn state(&self) -> (MutexGuard<'_, State>, DateTime<Utc>) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = self.clock.now();
+        state.world.settle(now);
+        (state, now)
+    }
+
+    pub fn next_request_id(&self) -> String {
+        let nth = self.requests.fetch_add(1, Ordering::Relaxed);
+        object_id("req_", self.seed, &["request", &nth.to_string()])
+    }
+
+    /// `GET /_sim/state`.
+    pub fn as_json(&self) -> Value {
+        let (state, now) = self.state();
+        let refund = |refund| {
+            let mut value = objects::refund(refund);
+            if let Value::Object(members) = &mut value {
+                members.insert("_sim".into(), json!(EffectRecord::of(refund)));
+            }
+            value
+        };
+        let refunds: Vec<Value> = state.world.refunds().iter().map(refund).collect();
+        json!({
+            "now": super::records::time(now),
+            "refunds": refunds,
+            "requests": state.log.all(),
+            "keys": state.keys.as_json(),
+        })
+    }
+}
+
+impl State {
+    /// Refunds that took money, oldest first.
+    pub fn effects(&self) -> Vec<EffectRecord> {
+        let moved = self.world.refunds().iter().filter(|r| r.moved_money);
+        moved.map(EffectRecord::of).collect()
+    }
+
+    /// Remembers a request.
+    pub fn record(
+        &mut self,
+        call: &Call,
+        (nth, order): (u32, Option<&str>),
+        fault: Option<&Fault>,
+        at: DateTime<Utc>,
+    ) {
+        self.log.add(RequestRecord {
+            nth,
+            method: call.method.to_string(),
+            path: call.path.clone(),
+            key: call.key.clone(),
+            body_sha256: call.body_sha256.clone(),
+            order_id: order.map(str::to_owned),
+            payment: order.map(payment_id),
+            fault: fault.map(|f| f.name),
+            at,
+        });
+    }
+}
+
+/// `start` and some seconds; never overflows.
+pub(super) fn seconds_after(start: DateTime<Utc>, seconds: u32) -> DateTime<Utc> {
+    start
+        .checked_add_signed(TimeDelta::seconds(i64::from(seconds)))
+        .unwrap_or(DateTime::<Utc>::MAX_UTC)
+}
