@@ -69,9 +69,9 @@ pub async fn run(
     mut sources: Sources,
     stop_engine: impl AsyncFnOnce(),
 ) -> Result<(), TuiError> {
-    let (begin, begun) = oneshot::channel::<()>();
+    let (begin, told) = oneshot::channel::<()>();
     let drain = async move {
-        if begun.await.is_ok() {
+        if told.await.is_ok() {
             stop_engine().await;
         } else {
             std::future::pending::<()>().await;
@@ -79,9 +79,19 @@ pub async fn run(
     };
     let mut drain = pin!(drain);
     let mut begin = Some(begin);
-    let end = drive(&mut model, &mut screen, &mut sources, &mut begin, drain.as_mut()).await;
+    let end = drive(
+        &mut model,
+        &mut screen,
+        &mut sources,
+        &mut begin,
+        drain.as_mut(),
+    )
+    .await;
     drop(screen);
-    let end = end.unwrap_or(End::Vanished);
+    let end = end.unwrap_or_else(|error| {
+        tracing::warn!(%error, "the terminal is gone");
+        End::Vanished
+    });
     if end == End::Vanished
         && let Some(begin) = begin.take()
     {
@@ -156,9 +166,12 @@ async fn drive(
     let mut input = EventStream::new();
     let mut settle = pin!(sleep(Duration::ZERO));
     let mut limit = pin!(sleep(DRAIN));
-    let (mut drawn, mut seen, mut hinted, mut drained) = (0, 0, false, false);
+    let (mut on_screen, mut seen, mut hinted, mut stopped) = (0, 0, false, false);
     let mut todo = start(model);
-    todo.extend(update(model, Message::Health(sources.health.borrow_and_update().clone())));
+    todo.extend(update(
+        model,
+        Message::Health(sources.health.borrow_and_update().clone()),
+    ));
     loop {
         for effect in std::mem::take(&mut todo) {
             match effect {
@@ -167,9 +180,10 @@ async fn drive(
                 Effect::Suspend => {
                     // The stream's thread must not hold the terminal while the shell has it.
                     drop(input);
-                    screen.suspend()?;
+                    screen.release();
+                    terminal::stop_group().await?;
+                    screen.retake()?;
                     input = EventStream::new();
-                    todo.push(Effect::Redraw);
                     let now = sources.runner.clock.now();
                     update(model, Message::Tick(now));
                     todo.extend(update(model, Message::Resumed));
@@ -188,14 +202,14 @@ async fn drive(
             continue;
         }
         let quitting = model.quitting.is_some();
-        if drained && !committing(model) {
+        if stopped && !committing(model) {
             return Ok(End::Stopped);
         }
         if model.revision != seen {
             seen = model.revision;
             settle.set(sleep(SETTLE));
         }
-        let dirty = model.revision != drawn;
+        let dirty = model.revision != on_screen;
         let message = tokio::select! {
             biased;
             _ = async { settle.as_mut().await; pace.frames.tick().await }, if dirty => {
@@ -205,7 +219,7 @@ async fn drive(
                     todo.extend(take_events(model, sources, ready(&mut input).await?));
                     if !todo.is_empty() { continue; }
                 }
-                drawn = model.revision;
+                on_screen = model.revision;
                 screen.draw(model)?;
                 Message::Drawn
             }
@@ -231,7 +245,7 @@ async fn drive(
             _ = signals.hang_up.recv() => return Ok(End::Vanished),
             _ = signals.terminate.recv() => Message::Terminate,
             _ = signals.interrupt.recv() => Message::Terminate,
-            () = drain.as_mut(), if quitting && !drained => { drained = true; continue; }
+            () = drain.as_mut(), if quitting && !stopped => { stopped = true; continue; }
             () = limit.as_mut(), if quitting => return Ok(End::Left),
         };
         todo.extend(update(model, message));

@@ -115,7 +115,11 @@ fn pieces(word: &str, max: usize) -> Vec<String> {
     let mut used = 0;
     for grapheme in word.graphemes(true) {
         let columns = UnicodeWidthStr::width(grapheme);
-        let (grapheme, columns) = if columns > max { ("?", 1) } else { (grapheme, columns) };
+        let (grapheme, columns) = if columns > max {
+            ("?", 1)
+        } else {
+            (grapheme, columns)
+        };
         if used + columns > max {
             out.push(String::new());
             used = 0;
@@ -136,7 +140,11 @@ pub fn short_id(id: &OperationId, ellipsis: &str) -> String {
         return clean(text);
     }
     let prefix = text.split_inclusive('_').next().filter(|p| p.len() <= 4);
-    clean(&format!("{}{ellipsis}{}", prefix.unwrap_or_default(), id.token()))
+    clean(&format!(
+        "{}{ellipsis}{}",
+        prefix.unwrap_or_default(),
+        id.token()
+    ))
 }
 
 /// `USD 1,234.00`.
@@ -185,7 +193,7 @@ pub fn span(duration: Duration) -> String {
     let (d, h, m) = (s / 86_400, s / 3_600 % 24, s / 60 % 60);
     match (d, h, m) {
         (0, 0, 0) => format!("{s}s"),
-        (0, 0, m) if m < 10 && s % 60 != 0 => format!("{m}m{}s", s % 60),
+        (0, 0, m) if m < 10 && !s.is_multiple_of(60) => format!("{m}m{}s", s % 60),
         (0, 0, m) => format!("{m}m"),
         (0, h, 0) => format!("{h}h"),
         (0, h, m) => format!("{h}h{m}m"),
@@ -237,7 +245,11 @@ impl Stamp {
                     self.zone.from_utc_datetime(&self.now.naive_utc()),
                 );
                 let day = at.date_naive() != now.date_naive();
-                let form = if day { "%m-%d %H:%M:%S%:z" } else { "%H:%M:%S%:z" };
+                let form = if day {
+                    "%m-%d %H:%M:%S%:z"
+                } else {
+                    "%H:%M:%S%:z"
+                };
                 at.format(form).to_string()
             }
         }

@@ -75,6 +75,10 @@ pub enum Timezone {
 }
 
 /// How the screen looks and behaves.
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "independent facts, not states of one machine"
+)]
 #[derive(Clone, Debug)]
 pub struct UiOptions {
     pub theme: ThemeName,
@@ -148,7 +152,7 @@ impl TuiDeps {
 
 /// A real second in the clock's own time: more than one where a demo runs faster.
 fn clock_second(clock: &Clock) -> Duration {
-    let hour = Duration::from_secs(3_600);
+    let hour = Duration::from_hours(1);
     let real = clock.real(hour).as_secs_f64();
     if real > 0.0 {
         Duration::from_secs_f64(hour.as_secs_f64() / real)
@@ -209,7 +213,9 @@ pub async fn snapshot(deps: TuiDeps, width: u16, height: u16) -> Result<String, 
     }
     let mut todo = VecDeque::from(update::start(&mut model));
     for _ in 0..SNAPSHOT_STEPS {
-        let Some(effect) = todo.pop_front() else { break };
+        let Some(effect) = todo.pop_front() else {
+            break;
+        };
         if let Some(message) = runner.answer(effect).await {
             todo.extend(update::update(&mut model, message));
         }

@@ -42,7 +42,9 @@ impl Environment {
     /// What a person types in a live dialog: `live stripe`.
     #[must_use]
     pub fn name(&self) -> String {
-        format!("{} {}", self.mode, self.provider).trim().to_lowercase()
+        format!("{} {}", self.mode, self.provider)
+            .trim()
+            .to_lowercase()
     }
 }
 
@@ -204,6 +206,10 @@ pub struct Quitting {
 }
 
 /// The whole screen.
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "independent facts, not states of one machine"
+)]
 #[derive(Clone, Debug)]
 pub struct Model {
     pub environment: Environment,

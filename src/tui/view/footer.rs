@@ -5,8 +5,8 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Span;
 
-use super::super::format;
 use super::super::action::Action;
+use super::super::format;
 use super::super::keymap::{Context, hints};
 use super::super::message::Tab;
 use super::super::model::{FilterEdit, Focus, Model, Stage};
@@ -21,12 +21,11 @@ type Spans = Vec<Span<'static>>;
 
 /// Draws both lines.
 pub fn draw(model: &Model, frame: &mut Frame<'_>, regions: &Regions) {
-    match &model.filter_edit {
-        Some(edit) => filter(model, frame, regions, edit),
-        None => {
-            rule(model, frame, regions.footer);
-            keys(model, frame, regions.hints);
-        }
+    if let Some(edit) = &model.filter_edit {
+        filter(model, frame, regions, edit);
+    } else {
+        rule(model, frame, regions.footer);
+        keys(model, frame, regions.hints);
     }
 }
 
@@ -41,7 +40,11 @@ fn rule(model: &Model, frame: &mut Frame<'_>, area: Rect) {
     }
     let right = position(model);
     let all = usize::from(area.width);
-    let right_width = if right.is_empty() { 0 } else { format::width(&right) + 3 };
+    let right_width = if right.is_empty() {
+        0
+    } else {
+        format::width(&right) + 3
+    };
     let mut spans = left;
     let used = ink::width(&spans);
     if used + right_width < all {
@@ -63,7 +66,11 @@ fn says(model: &Model) -> Vec<(Role, String)> {
         let text = format!("stopping for {since}: {flight} in flight; ctrl-c leaves at once");
         return vec![(Role::Warn, text)];
     }
-    if model.dialog.as_ref().is_some_and(|d| d.stage == Stage::Asking) {
+    if model
+        .dialog
+        .as_ref()
+        .is_some_and(|d| d.stage == Stage::Asking)
+    {
         out.push((Role::Dim, "asking … esc cancels".to_owned()));
     }
     if let Some(notice) = &model.notice {
@@ -87,9 +94,9 @@ fn position(model: &Model) -> String {
         return String::new();
     }
     if model.focus == Focus::Detail {
-        let (first, last, all) = detail::position(model);
-        let more = if last < all { ", j for more" } else { "" };
-        return format!("lines {first} to {last} of {all}{more}");
+        let (first, end, all) = detail::position(model);
+        let more = if end < all { ", j for more" } else { "" };
+        return format!("lines {first} to {end} of {all}{more}");
     }
     let at = list.index().map_or(0, |i| i + 1);
     let loaded = list.entries().len();
@@ -98,7 +105,9 @@ fn position(model: &Model) -> String {
     }
     let total = model.counts.filter(|_| model.filter_text.is_empty());
     match total.map(|c| tabs::count(&c, model.tab)) {
-        Some(total) if list.more_below => format!("{at} of {}", format::grouped(&total.to_string())),
+        Some(total) if list.more_below => {
+            format!("{at} of {}", format::grouped(&total.to_string()))
+        }
         _ if list.more_below => format!("{at} of {loaded}+"),
         _ => format!("{at} of {loaded}"),
     }
@@ -114,14 +123,14 @@ fn keys(model: &Model, frame: &mut Frame<'_>, area: Rect) {
     let all = usize::from(area.width);
     let help = hint(model, "?", "help");
     let mut spans: Spans = Vec::new();
-    for (action, key, word) in hints(context) {
+    for (action, key, hint_word) in hints(context) {
         let word = match action {
             Action::CloseSucceeded => success_word(model),
             Action::Help => continue,
             Action::Back if context == Context::List && model.filter_text.is_empty() => continue,
             Action::Back if context == Context::List => "clear filter",
             Action::Quit if context != Context::List => continue,
-            _ => word,
+            _ => hint_word,
         };
         if !is_useful(model, action) {
             continue;
@@ -194,10 +203,7 @@ fn filter(model: &Model, frame: &mut Frame<'_>, regions: &Regions, edit: &Filter
             let start = fault.start.saturating_sub(skip) + 2;
             let last = usize::from(area.width).saturating_sub(format::width(&says).min(56));
             let start = start.min(last);
-            vec![
-                Span::raw(" ".repeat(start)),
-                span(theme, Role::Alarm, says),
-            ]
+            vec![Span::raw(" ".repeat(start)), span(theme, Role::Alarm, says)]
         }
     };
     ink::line(frame, regions.hints, below, theme.glyphs.ellipsis);

@@ -2,6 +2,8 @@
 //!
 //! Owns: the merge of the four histories and the sentence for each entry. Never: decides anything.
 
+use std::fmt::Write as _;
+
 use serde_json::Value;
 
 use super::super::format;
@@ -102,7 +104,12 @@ fn attempt(attempt: &Attempt) -> Entry {
         at: attempt.authorised_at,
         kind: "attempt",
         role,
-        text: format!("{}: {} (by {})", attempt.number, parts.join(", "), attempt.call),
+        text: format!(
+            "{}: {} (by {})",
+            attempt.number,
+            parts.join(", "),
+            attempt.call
+        ),
     }
 }
 
@@ -119,8 +126,12 @@ fn evidence(evidence: &Evidence) -> Option<Entry> {
             let amount = format::minor(object.amount_minor, object.currency);
             format!("{} {status}, {amount}, {whose}", object.id)
         }
-        Seen::Scan { complete: true, .. } => "the payment's refunds were read to the end".to_owned(),
-        Seen::Scan { complete: false, .. } => "the list could not be read to the end".to_owned(),
+        Seen::Scan { complete: true, .. } => {
+            "the payment's refunds were read to the end".to_owned()
+        }
+        Seen::Scan {
+            complete: false, ..
+        } => "the list could not be read to the end".to_owned(),
         Seen::Unreachable { why } => format!("no answer: {why}"),
     };
     let source = match evidence.source {
@@ -150,11 +161,12 @@ fn audit(row: &AuditRow) -> Option<Entry> {
     } else {
         format!("{} by {}", row.action.replace('_', " "), row.actor)
     };
+    // Writing to a String cannot fail.
     if let Some(decision) = row.detail.get("decision").and_then(Value::as_str) {
-        text.push_str(&format!(" as {decision}"));
+        let _ = write!(text, " as {decision}");
     }
     if let Some(note) = row.detail.get("note").and_then(Value::as_str) {
-        text.push_str(&format!(": {note}"));
+        let _ = write!(text, ": {note}");
     }
     Some(Entry {
         at: row.at,
