@@ -8,6 +8,7 @@ mod audit;
 pub mod query;
 mod row;
 pub mod sqlite;
+pub mod view;
 
 use std::sync::Arc;
 use std::time::Duration;
