@@ -139,7 +139,7 @@ const MISTAKES: &[Mistake] = &[
     ("colour = 1", 1, "colour", "not known", "known here"),
     ("\n\n[notify]", 3, "notify", "not in this version", "remove"),
     ("[ledger]\nbusy_timeout = \"5s\"", 2, "ledger.busy_timeout", "not in this version", "remove"),
-    ("[providers.stripe]\nrate = \"25/s\"", 2, "providers.stripe.rate", "not in this version", "remove"),
+    ("[providers.stripe]\nread_rate = 5", 2, "providers.stripe.read_rate", "not a rate", "5/s"),
     ("[providers.stripe]\nwebhook_secret_env = \"X\"", 2, "providers.stripe.webhook_secret_env", "not in this version", "remove"),
     ("[tools.issue_refund]\nmax_identical_calls = 5", 2, "tools.issue_refund.max_identical_calls", "not in this version", "remove"),
     ("[ui]\nkeys = \"x\"", 2, "ui.keys", "not in this version", "remove"),

@@ -69,13 +69,13 @@ pub fn ledger_path(url: &str) -> Result<PathBuf, String> {
 
 /// The name of the user who runs this process, by its user id; a claim that the audit records.
 #[must_use]
-pub fn os_user(env: &Env) -> String {
+pub fn os_user() -> String {
     let uid = rustix::process::getuid().as_raw();
     let by_id = std::fs::read_to_string(Path::new("/etc/passwd"))
         .ok()
         .and_then(|users| name_of(uid, &users));
     by_id
-        .or_else(|| env.get("USER"))
+        .or_else(|| Env::process().get("USER"))
         .unwrap_or_else(|| format!("uid-{uid}"))
 }
 

@@ -14,8 +14,8 @@ pub struct Secret(String);
 impl Secret {
     /// Takes it over.
     #[must_use]
-    pub fn new(secret: String) -> Self {
-        Self(secret)
+    pub fn new(secret: impl Into<String>) -> Self {
+        Self(secret.into())
     }
 
     /// The secret itself, for the one place that sends it.
@@ -26,6 +26,12 @@ impl Secret {
 }
 
 impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("‹secret›")
+    }
+}
+
+impl fmt::Display for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("‹secret›")
     }
@@ -91,7 +97,7 @@ impl KeySource {
         if key.is_empty() || !key.bytes().all(|b| b.is_ascii_graphic()) {
             return Err(SecretError::Malformed(from));
         }
-        Ok(Secret::new(key.to_owned()))
+        Ok(Secret::new(key))
     }
 }
 
@@ -127,8 +133,8 @@ mod tests {
 
     #[test]
     fn a_secret_prints_as_a_stand_in_i30() {
-        let secret = Secret::new("sk_test_abc".to_owned());
-        assert_eq!(format!("{secret:?}"), "‹secret›");
+        let secret = Secret::new("sk_test_abc");
+        assert_eq!(format!("{secret} {secret:?}"), "‹secret› ‹secret›");
         assert_eq!(secret.expose(), "sk_test_abc");
     }
 

@@ -36,7 +36,7 @@ const MONTH: Duration = Duration::from_secs(31 * 24 * 3600);
 mod later {
     pub const ROOT: &[&str] = &["notify"];
     pub const LEDGER: &[&str] = &["busy_timeout"];
-    pub const PROVIDER: &[&str] = &["rate", "read_rate", "webhook_secret_env"];
+    pub const PROVIDER: &[&str] = &["webhook_secret_env"];
     pub const TOOL: &[&str] = &["max_identical_calls", "claim_ttl"];
     pub const UI: &[&str] = &["keys"];
 }
@@ -176,6 +176,14 @@ fn provider(mut s: Section<'_>) -> Result<ProviderSection, ConfigError> {
             *target = v.duration(least..=most)?;
         }
     }
+    for (key, target) in [
+        ("rate", &mut profile.rate),
+        ("read_rate", &mut profile.read_rate),
+    ] {
+        if let Some(v) = s.take(key) {
+            *target = v.rate()?;
+        }
+    }
     check::profile(&profile, &s)?;
     let known = [
         "kind",
@@ -188,6 +196,8 @@ fn provider(mut s: Section<'_>) -> Result<ProviderSection, ConfigError> {
         "retention",
         "settle_time",
         "lookup_lag",
+        "rate",
+        "read_rate",
         "account",
     ];
     s.finish(&known, later::PROVIDER)?;

@@ -74,6 +74,8 @@ fn provider(out: &mut String, name: &str, p: &ProviderSection) -> fmt::Result {
     ] {
         writeln!(out, "{key} = \"{}\"", show_duration(value))?;
     }
+    writeln!(out, "rate = \"{}\"", show_rate(f.rate))?;
+    writeln!(out, "read_rate = \"{}\"", show_rate(f.read_rate))?;
     match &p.account {
         Some(account) => writeln!(out, "account = {}", quoted(account)),
         None => Ok(()),

@@ -13,7 +13,9 @@ use super::query::{AuditRow, Detail, Listed};
 use crate::domain::attempt::Attempt;
 use crate::domain::evidence::{Evidence, Seen, Source, Verdict};
 use crate::domain::guard::{self, Ruling};
-use crate::domain::ids::{OperationId, ProviderName, ProviderRef, ReviewerName, SessionId, ToolName};
+use crate::domain::ids::{
+    OperationId, ProviderName, ProviderRef, ReviewerName, SessionId, ToolName,
+};
 use crate::domain::operation::{
     Closing, Contradiction, Effect, Operation, OperationRow, Proposal, Status, UnknownReason,
 };

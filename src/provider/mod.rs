@@ -4,6 +4,7 @@
 //! outcome (that is `domain`), retries, follows redirects, or touches the ledger. One attempt is one
 //! request on one fresh connection (I12). Tests: `tests/stripe.rs`.
 
+mod http;
 pub mod stripe;
 
 use std::sync::Arc;
