@@ -2,7 +2,7 @@
 //!
 //! Owns: connecting (TCP, TLS, HTTP/1.1), the time limits, the bounds on what comes back, and the
 //! proof whether a byte may have left. Never: keeps or reuses a connection, resends, follows a
-//! redirect, or asks the environment for a proxy (I12, F85–F87). Tests: `tests/stripe.rs`.
+//! redirect, or asks the environment for a proxy (I12, F85–F87). Tests: `tests/stripe/`.
 
 mod origin;
 

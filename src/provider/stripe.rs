@@ -3,7 +3,7 @@
 //! Owns: what is sent ([`request`]), how a reply is understood ([`classify`]), how Stripe is read
 //! ([`read`], [`resolve`]), and its JSON ([`wire`]). Never: retries, follows redirects, keeps connections, lets
 //! a key onto any request but its own (F08, M34), or a secret into a text (I30).
-//! Tests: beside each file, and `tests/stripe.rs` against a raw TCP server.
+//! Tests: beside each file, and `tests/stripe/` against a raw TCP server.
 
 mod classify;
 mod read;

@@ -2,7 +2,7 @@
 //!
 //! Owns: the GET itself, the listing of a payment's refunds to its end, lookups, fetching one
 //! refund, and the probe. Never: changes anything at the provider, or fills a gap with a guess: what
-//! cannot be read is an error or an incomplete list. Tests: below and `tests/stripe.rs`.
+//! cannot be read is an error or an incomplete list. Tests: below and `tests/stripe/`.
 
 use std::collections::BTreeSet;
 

@@ -2,7 +2,7 @@
 //! captured and what anybody refunded.
 //!
 //! Owns: which payment is the order's, and that it can be refunded at all (M39). Never: chooses
-//! among several, or answers with sums it could not read completely. Tests: `tests/stripe.rs`.
+//! among several, or answers with sums it could not read completely. Tests: `tests/stripe/`.
 
 use super::read::{Reader, path};
 use super::wire::{self, Charge, Metadata, Page, Payment};

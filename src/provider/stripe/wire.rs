@@ -2,7 +2,7 @@
 //!
 //! Owns: the shapes, and that nothing secret and nothing hostile gets past them (I30, I31). A known
 //! member that is there twice, of the wrong type or out of range makes the object unreadable; it is
-//! never guessed. Never: decides what an object means. Tests: below and `tests/stripe.rs`.
+//! never guessed. Never: decides what an object means. Tests: below and `tests/stripe/`.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
