@@ -28,7 +28,7 @@ use crate::engine::EngineConfig;
 pub use env::Env;
 pub use paths::{Paths, ledger_path, os_user};
 pub use secret::{KeySource, Secret, SecretError};
-pub use units::{show_duration, show_rate};
+pub use units::{duration, show_duration, show_rate};
 
 /// The commented file that `config init` writes; tests hold it to the parser.
 pub const EXAMPLE: &str = include_str!("../../assets/samekey.example.toml");

@@ -16,7 +16,10 @@ const UNITS: [(&str, u64); 5] = [
 const MAX_MS: u64 = 366 * 86_400_000;
 
 /// A whole number and one unit.
-pub(super) fn duration(text: &str) -> Result<Duration, &'static str> {
+///
+/// # Errors
+/// What is wrong, as the end of a sentence.
+pub fn duration(text: &str) -> Result<Duration, &'static str> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at(digits);
     if number.is_empty() {
