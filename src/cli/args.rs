@@ -412,7 +412,11 @@ fn word<T: std::str::FromStr>(text: &str, words: &str) -> Result<T, String> {
 
 fn tab(text: &str) -> Result<Tab, String> {
     // The tool's own word for it is what people read on the screen.
-    let text = if text == "refunded" { "succeeded" } else { text };
+    let text = if text == "refunded" {
+        "succeeded"
+    } else {
+        text
+    };
     word(text, "review, open, unknown, succeeded, failed, all")
 }
 
@@ -425,6 +429,10 @@ fn state(text: &str) -> Result<CallState, String> {
 }
 
 fn closing(text: &str) -> Result<Closing, String> {
-    let text = if text == "refunded" { "succeeded" } else { text };
+    let text = if text == "refunded" {
+        "succeeded"
+    } else {
+        text
+    };
     word(text, "refunded, succeeded, failed")
 }

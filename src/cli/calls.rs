@@ -67,7 +67,9 @@ fn text(calls: &[ToolCall]) -> String {
                 c.executed_at.map_or(String::new(), instant),
                 delivered,
                 c.result.as_ref().map_or("", |r| r.status()).to_owned(),
-                c.operation.as_ref().map_or(String::new(), ToString::to_string),
+                c.operation
+                    .as_ref()
+                    .map_or(String::new(), ToString::to_string),
             ]
         })
         .collect();

@@ -41,7 +41,11 @@ fn show(cx: &Context) -> Result<Exit, Failure> {
         cx.out.json(&json(cx, &loaded)?)?;
         return Ok(Exit::Done);
     }
-    let from = if loaded.present { "" } else { " (absent: defaults)" };
+    let from = if loaded.present {
+        ""
+    } else {
+        " (absent: defaults)"
+    };
     let mut text = format!("# {}{from}\n", loaded.path.display());
     for (name, provider) in &loaded.config.providers {
         let there = match provider.api_key.read(&cx.env) {
@@ -114,7 +118,10 @@ fn default_file() -> Result<PathBuf, Failure> {
             .create(dir);
         made.map_err(|e| {
             let why = crate::config::plain(&e);
-            Failure::no("config_init", format!("{} cannot be made: {why}", dir.display()))
+            Failure::no(
+                "config_init",
+                format!("{} cannot be made: {why}", dir.display()),
+            )
         })?;
     }
     Ok(path)

@@ -142,7 +142,9 @@ pub mod demo {
 
     pub fn catalogue() -> Vec<String> {
         let all = crate::simulator::Plan::catalogue();
-        all.into_iter().map(|(n, about)| format!("{n:26}{about}")).collect()
+        all.into_iter()
+            .map(|(n, about)| format!("{n:26}{about}"))
+            .collect()
     }
 
     pub async fn headless(_: DemoConfig) -> Result<Summary, DemoError> {
@@ -153,7 +155,12 @@ pub mod demo {
         Err(DemoError)
     }
 
-    pub async fn snapshot(_: DemoConfig, _: UiOptions, _: u16, _: u16) -> Result<String, DemoError> {
+    pub async fn snapshot(
+        _: DemoConfig,
+        _: UiOptions,
+        _: u16,
+        _: u16,
+    ) -> Result<String, DemoError> {
         Err(DemoError)
     }
 }

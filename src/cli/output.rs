@@ -88,7 +88,10 @@ impl Output {
             }
             Err(e) => Err(Failure::unreachable(
                 "output",
-                format!("the result could not be printed: {}", crate::config::plain(&e)),
+                format!(
+                    "the result could not be printed: {}",
+                    crate::config::plain(&e)
+                ),
             )),
         }
     }

@@ -22,8 +22,15 @@ pub(super) async fn run(cx: &Context, args: &ScreenArgs) -> Result<Exit, Failure
         needs_terminal("")?;
     }
     let mode = match args {
-        ScreenArgs { snapshot: Some(_), .. } | ScreenArgs { read_only: true, .. } => OpenMode::Read,
-        ScreenArgs { no_engine: true, .. } => OpenMode::Review,
+        ScreenArgs {
+            snapshot: Some(_), ..
+        }
+        | ScreenArgs {
+            read_only: true, ..
+        } => OpenMode::Read,
+        ScreenArgs {
+            no_engine: true, ..
+        } => OpenMode::Review,
         _ => OpenMode::Engine,
     };
     let config = cx.config()?.config;
@@ -36,7 +43,9 @@ pub(super) async fn run(cx: &Context, args: &ScreenArgs) -> Result<Exit, Failure
     } else {
         None
     };
-    let health = engine.as_ref().map_or_else(|| no_engine(&notice), Engine::health);
+    let health = engine
+        .as_ref()
+        .map_or_else(|| no_engine(&notice), Engine::health);
     let gate = desk.gate()?;
     let tui = TuiDeps {
         ledger: Arc::clone(&desk.ledger),
@@ -69,8 +78,11 @@ pub(super) fn needs_terminal(command: &str) -> Result<(), Failure> {
     if std::io::stdout().is_terminal() && std::io::stdin().is_terminal() {
         return Ok(());
     }
-    Err(Failure::usage("no_terminal", "the screen needs a terminal")
-        .hint(format!("`samekey {command}--snapshot 80x24` prints one frame as text")))
+    Err(
+        Failure::usage("no_terminal", "the screen needs a terminal").hint(format!(
+            "`samekey {command}--snapshot 80x24` prints one frame as text"
+        )),
+    )
 }
 
 /// How the screen looks: flags over the configuration.

@@ -125,8 +125,9 @@ async fn wait(
     };
     desk.clock.timeout(limit, answer).await.unwrap_or_else(|| {
         let message = format!("call {id} was not answered within {} s", limit.as_secs());
-        Err(Failure::no("not_answered", message)
-            .hint(format!("see `samekey calls show {id}`; is an engine running?")))
+        Err(Failure::no("not_answered", message).hint(format!(
+            "see `samekey calls show {id}`; is an engine running?"
+        )))
     })
 }
 

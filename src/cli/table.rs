@@ -86,10 +86,7 @@ mod tests {
             vec!["a".to_owned(), "USD 38.00".to_owned()],
         ];
         let text = render(&columns, &rows);
-        assert_eq!(
-            text,
-            "NAME     AMOUNT\n漢字          1\na     USD 38.00"
-        );
+        assert_eq!(text, "NAME     AMOUNT\n漢字          1\na     USD 38.00");
     }
 
     #[test]

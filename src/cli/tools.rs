@@ -112,8 +112,7 @@ async fn switch(cx: &Context, desk: &Desk, args: &PauseArgs, pause: bool) -> Res
     let tool = &args.tool;
     let says = if pause {
         let Some(why) = &args.note else {
-            return Err(Failure::usage("usage", "a pause needs its reason")
-                .hint("add --note TEXT"));
+            return Err(Failure::usage("usage", "a pause needs its reason").hint("add --note TEXT"));
         };
         gate.pause(tool, &person, why).await?;
         format!("{tool} is paused; lookups go on")

@@ -40,7 +40,10 @@ fn is_new_enough(version: &str) -> bool {
 /// What can be told from the file itself.
 pub(super) async fn file(path: &Path) -> Vec<Check> {
     if !path.exists() {
-        let says = format!("{} does not exist yet; an engine or `submit` makes it", path.display());
+        let says = format!(
+            "{} does not exist yet; an engine or `submit` makes it",
+            path.display()
+        );
         return vec![Check::warn("ledger", says)];
     }
     let mut checks = modes(path);
@@ -83,11 +86,19 @@ async fn settings(conn: &mut SqliteConnection) -> Vec<Check> {
     });
     let tables = "SELECT count(*) FROM pragma_table_list WHERE schema = 'main' AND type = 'table' \
                   AND NOT strict AND name NOT LIKE 'sqlite%' AND name <> '_sqlx_migrations'";
-    checks.push(match sqlx::query_scalar::<_, i64>(tables).fetch_one(&mut *conn).await {
-        Ok(0) => Check::ok("strict", "every table checks its types"),
-        Ok(n) => Check::fail("strict", format!("{n} tables are not STRICT; run `samekey verify`")),
-        Err(e) => Check::fail("strict", format!("the tables cannot be listed: {e}")),
-    });
+    checks.push(
+        match sqlx::query_scalar::<_, i64>(tables)
+            .fetch_one(&mut *conn)
+            .await
+        {
+            Ok(0) => Check::ok("strict", "every table checks its types"),
+            Ok(n) => Check::fail(
+                "strict",
+                format!("{n} tables are not STRICT; run `samekey verify`"),
+            ),
+            Err(e) => Check::fail("strict", format!("the tables cannot be listed: {e}")),
+        },
+    );
     let quick = sqlx::query_scalar::<_, String>("PRAGMA quick_check(1)");
     checks.push(match quick.fetch_one(&mut *conn).await {
         Ok(said) if said == "ok" => Check::ok("damage", "no damage found"),
@@ -139,7 +150,10 @@ fn wal_size(path: &Path) -> Check {
     let bytes = std::fs::metadata(wal).map_or(0, |m| m.len());
     let shown = super::machine::show_bytes(bytes);
     if bytes > MUCH_WAL {
-        Check::warn(NAME, format!("the log is {shown}; a reader may hold it, or no engine runs"))
+        Check::warn(
+            NAME,
+            format!("the log is {shown}; a reader may hold it, or no engine runs"),
+        )
     } else {
         Check::ok(NAME, format!("the log is {shown}"))
     }

@@ -48,7 +48,10 @@ fn file_system(dir: &Path) -> Check {
     };
     let named = |list: &[(u32, &'static str)]| list.iter().find(|(m, _)| *m == magic).map(|l| l.1);
     if let Some(name) = named(&SHARED) {
-        let says = format!("{} is on {name}; put the ledger on a local disk", dir.display());
+        let says = format!(
+            "{} is on {name}; put the ledger on a local disk",
+            dir.display()
+        );
         return Check::fail(NAME, says);
     }
     if let Some(name) = named(&FORGETFUL) {
@@ -77,7 +80,10 @@ pub(super) async fn clocks(cx: &Context, config: &Config, ledger: &Path) -> Vec<
     const NAME: &str = "clock";
     let now = cx.clock.now();
     if now.timestamp() < SET_SINCE {
-        let says = format!("the wall clock says {}; it was never set", now.format("%Y-%m-%d"));
+        let says = format!(
+            "the wall clock says {}; it was never set",
+            now.format("%Y-%m-%d")
+        );
         return vec![Check::fail(NAME, says)];
     }
     if !ledger.exists() {

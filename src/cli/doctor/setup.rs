@@ -26,7 +26,10 @@ pub(super) fn configuration(loaded: &Loaded) -> Vec<Check> {
             "reviewers",
             "none are configured: the OS user alone decides, and nobody can be the second person",
         ),
-        (_, 0) => Check::warn("reviewers", "there is no lead: nobody can approve or correct"),
+        (_, 0) => Check::warn(
+            "reviewers",
+            "there is no lead: nobody can approve or correct",
+        ),
         (1, _) => Check::warn("reviewers", "there is one: nobody can be the second person"),
         (n, leads) => Check::ok("reviewers", format!("{n}, of them {leads} leads")),
     };
@@ -54,12 +57,18 @@ pub(super) async fn providers(cx: &Context, config: &Config) -> Vec<Check> {
         match cx.provider(name, section) {
             Ok(provider) => {
                 let mode = provider.mode();
-                checks.push(Check::ok("secret", format!("{name}: the key is there ({mode})")));
+                checks.push(Check::ok(
+                    "secret",
+                    format!("{name}: the key is there ({mode})"),
+                ));
                 checks.push(account(&provider, section.account.as_deref()).await);
             }
             Err(failure) => {
                 let hint = failure.hint.map_or(String::new(), |h| format!("; {h}"));
-                checks.push(Check::fail("secret", format!("{name}: {}{hint}", failure.message)));
+                checks.push(Check::fail(
+                    "secret",
+                    format!("{name}: {}{hint}", failure.message),
+                ));
             }
         }
     }
@@ -76,8 +85,14 @@ async fn account(provider: &SharedProvider, configured: Option<&str>) -> Check {
     let remedy = format!("set providers.{who}.account");
     match provider.account().await {
         Ok(Some(account)) => Check::ok(NAME, format!("{who}: {account}")),
-        Ok(None) => Check::warn(NAME, format!("{who}: the provider does not name it; {remedy}")),
-        Err(e) => Check::warn(NAME, format!("{who}: it cannot be asked for ({e}); {remedy}")),
+        Ok(None) => Check::warn(
+            NAME,
+            format!("{who}: the provider does not name it; {remedy}"),
+        ),
+        Err(e) => Check::warn(
+            NAME,
+            format!("{who}: it cannot be asked for ({e}); {remedy}"),
+        ),
     }
 }
 
@@ -85,28 +100,42 @@ async fn account(provider: &SharedProvider, configured: Option<&str>) -> Check {
 pub(super) fn terminal(env: &Env) -> Vec<Check> {
     const NAME: &str = "terminal";
     if !std::io::stdout().is_terminal() {
-        return vec![Check::ok(NAME, "standard output is none; the screen needs one")];
+        return vec![Check::ok(
+            NAME,
+            "standard output is none; the screen needs one",
+        )];
     }
     let mut checks = Vec::new();
     if env.get("TERM").is_none_or(|t| t == "dumb") {
-        checks.push(Check::warn(NAME, "TERM names no terminal that can move its cursor"));
+        checks.push(Check::warn(
+            NAME,
+            "TERM names no terminal that can move its cursor",
+        ));
     }
     if let Ok((width, height)) = crossterm::terminal::size() {
         let says = format!("{width}x{height}");
         checks.push(if width < SMALLEST.0 || height < SMALLEST.1 {
             let (w, h) = SMALLEST;
-            Check::warn(NAME, format!("{says} is small; {w}x{h} shows everything that matters"))
+            Check::warn(
+                NAME,
+                format!("{says} is small; {w}x{h} shows everything that matters"),
+            )
         } else {
             Check::ok(NAME, says)
         });
     }
-    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(|v| env.get(v));
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
+        .iter()
+        .find_map(|v| env.get(v));
     let utf8 = locale.is_some_and(|l| {
         let l = l.to_lowercase();
         l.contains("utf-8") || l.contains("utf8")
     });
     if !utf8 {
-        checks.push(Check::warn(NAME, "the locale is not UTF-8; use --ascii if signs are missing"));
+        checks.push(Check::warn(
+            NAME,
+            "the locale is not UTF-8; use --ascii if signs are missing",
+        ));
     }
     checks
 }

@@ -41,11 +41,7 @@ fn wish(command: &OpsCommand) -> Option<Wish<'_>> {
     })
 }
 
-pub(super) async fn run(
-    cx: &Context,
-    desk: &Desk,
-    command: &OpsCommand,
-) -> Result<Exit, Failure> {
+pub(super) async fn run(cx: &Context, desk: &Desk, command: &OpsCommand) -> Result<Exit, Failure> {
     let Some(wish) = wish(command) else {
         return Err(Failure::usage("usage", "this is not a decision"));
     };
@@ -70,9 +66,22 @@ pub(super) async fn run(
         .await;
     match decided {
         Ok(decided) => {
-            let exit = if decided.proposed { Exit::No } else { Exit::Done };
+            let exit = if decided.proposed {
+                Exit::No
+            } else {
+                Exit::Done
+            };
             let proposed = decided.proposed;
-            print(cx, desk, id, wish.verb, &decided.says, Some(version), proposed).await?;
+            print(
+                cx,
+                desk,
+                id,
+                wish.verb,
+                &decided.says,
+                Some(version),
+                proposed,
+            )
+            .await?;
             Ok(exit)
         }
         Err(GateError::Refused(same @ ReviewRefusal::ClosedSame { .. })) => {
@@ -85,20 +94,27 @@ pub(super) async fn run(
 }
 
 /// Asks the provider, through the gate; prints the verdict.
-pub(super) async fn lookup(
-    cx: &Context,
-    desk: &Desk,
-    id: &OperationId,
-) -> Result<Exit, Failure> {
+pub(super) async fn lookup(cx: &Context, desk: &Desk, id: &OperationId) -> Result<Exit, Failure> {
     let gate = desk.gate()?;
     let person = desk.person(&gate)?;
     let decided = gate.lookup(id, &person).await?;
     let Decided { op, says, .. } = decided;
     if evidence::unreachable_since(&op.evidence).is_some() {
-        return Err(Failure::unreachable("provider_unreachable", format!("{id}: {says}"))
-            .hint("try again later; `samekey ops show` keeps what was seen"));
+        return Err(
+            Failure::unreachable("provider_unreachable", format!("{id}: {says}"))
+                .hint("try again later; `samekey ops show` keeps what was seen"),
+        );
     }
-    print(cx, desk, id, "lookup", &format!("{id}: {says}"), None, false).await?;
+    print(
+        cx,
+        desk,
+        id,
+        "lookup",
+        &format!("{id}: {says}"),
+        None,
+        false,
+    )
+    .await?;
     Ok(Exit::Done)
 }
 

@@ -61,11 +61,17 @@ fn row(out: &mut String, detail: &Detail, r: &RowView) -> std::fmt::Result {
         ("verdict", r.verdict.map(|v| v.as_str().to_owned())),
         ("decidable at", r.decidable_at.clone()),
         ("proposal", proposal),
-        ("attempts", Some(format!("{} of {}", r.attempts, r.attempts_max))),
+        (
+            "attempts",
+            Some(format!("{} of {}", r.attempts, r.attempts_max)),
+        ),
         ("key", Some(r.idempotency_key.clone())),
         ("key expires", r.key_expires_at.clone()),
         ("provider", Some(r.provider.to_string())),
-        ("provider ref", r.provider_ref.as_ref().map(ToString::to_string)),
+        (
+            "provider ref",
+            r.provider_ref.as_ref().map(ToString::to_string),
+        ),
         ("link", r.provider_url.clone()),
         ("version", Some(r.version.to_string())),
         ("created", Some(r.created_at.clone())),
@@ -80,7 +86,12 @@ fn row(out: &mut String, detail: &Detail, r: &RowView) -> std::fmt::Result {
     Ok(())
 }
 
-fn section(out: &mut String, title: &str, columns: &[Column], rows: &[Vec<String>]) -> std::fmt::Result {
+fn section(
+    out: &mut String,
+    title: &str,
+    columns: &[Column],
+    rows: &[Vec<String>],
+) -> std::fmt::Result {
     if rows.is_empty() {
         return Ok(());
     }
@@ -99,13 +110,15 @@ fn attempts(out: &mut String, view: &DetailView) -> std::fmt::Result {
         Column::Left("REQUEST"),
         Column::Left("ERROR"),
     ];
-    let rows: Vec<_> = view.attempt_list.iter().map(|a| {
+    let rows = view.attempt_list.iter().map(|a| {
         vec![
             a.attempt_no.to_string(),
             a.authorised_at.clone(),
             a.outcome.map_or("in flight", |c| c.as_str()).to_owned(),
             a.http_status.map_or(String::new(), |s| s.to_string()),
-            a.provider_request_id.as_ref().map_or(String::new(), ToString::to_string),
+            a.provider_request_id
+                .as_ref()
+                .map_or(String::new(), ToString::to_string),
             a.error.as_ref().map_or(String::new(), ToString::to_string),
         ]
     });
@@ -122,7 +135,7 @@ fn calls(out: &mut String, view: &DetailView) -> std::fmt::Result {
         Column::Left("DELIVERED"),
         Column::Left("ANSWER"),
     ];
-    let rows: Vec<_> = view.calls.iter().map(|c| {
+    let rows = view.calls.iter().map(|c| {
         let state: &str = c.state.into();
         vec![
             c.call_id.clone(),
@@ -145,9 +158,12 @@ fn evidence(out: &mut String, view: &DetailView) -> std::fmt::Result {
         Column::Left("OBJECT"),
         Column::Left("WHAT"),
     ];
-    let rows: Vec<_> = view.evidence.iter().map(|e| {
+    let rows = view.evidence.iter().map(|e| {
         let word = |name: &str| e.payload.get(name).and_then(|v| v.as_str());
-        let complete = e.payload.get("complete").and_then(serde_json::Value::as_bool);
+        let complete = e
+            .payload
+            .get("complete")
+            .and_then(serde_json::Value::as_bool);
         let what = match (word("status"), word("why"), complete) {
             (Some(status), _, _) => {
                 format!("{status}, {}", word("bearing").unwrap_or("not ours"))
@@ -160,7 +176,9 @@ fn evidence(out: &mut String, view: &DetailView) -> std::fmt::Result {
             e.observed_at.clone(),
             e.source.as_str().to_owned(),
             e.kind.to_owned(),
-            e.provider_ref.as_ref().map_or(String::new(), ToString::to_string),
+            e.provider_ref
+                .as_ref()
+                .map_or(String::new(), ToString::to_string),
             what,
         ]
     });
@@ -175,7 +193,7 @@ fn audit(out: &mut String, view: &DetailView) -> std::fmt::Result {
         Column::Left("ACTION"),
         Column::Left("NOTE"),
     ];
-    let rows: Vec<_> = view.audit.iter().map(|a| {
+    let rows = view.audit.iter().map(|a| {
         let word = |value: &serde_json::Value| match value {
             serde_json::Value::String(text) => text.clone(),
             serde_json::Value::Null => String::new(),
