@@ -1,4 +1,8 @@
 //! The command line: every command, flag and its help. Tests: `tests/cli_bad_input.rs`.
+#![allow(
+    clippy::doc_markdown,
+    reason = "these comments are the help text, which shows backticks as they are"
+)]
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -52,7 +52,7 @@ fn show(cx: &Context) -> Result<Exit, Failure> {
             Ok(_) => "set",
             Err(_) => "not set",
         };
-        text.push_str(&format!("# the key of {name} is {there}\n"));
+        text = format!("{text}# the key of {name} is {there}\n");
     }
     cx.out.text(&format!("{text}\n{}", loaded.config.show()))?;
     Ok(Exit::Done)

@@ -67,7 +67,7 @@ impl Context {
     /// The ledger by flag, environment, configuration or default.
     ///
     /// # Errors
-    /// An address that is no SQLite file.
+    /// An address that names no `SQLite` file.
     pub fn ledger_at(&self, config: &Config) -> Result<LedgerAt, Failure> {
         let flag = self.global.ledger.clone().map(|url| ("--ledger", url));
         let env = || self.env.get("SAMEKEY_LEDGER");

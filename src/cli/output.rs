@@ -4,6 +4,7 @@
 //! through either (I31, U50): text is made harmless, JSON keeps it exactly, escaped. A reader that
 //! goes away (`| head`) ends the output quietly.
 
+use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -153,7 +154,8 @@ fn to_json<T: Serialize>(value: &T) -> Result<String, Failure> {
     for c in text.chars() {
         if acts(c) {
             for unit in c.encode_utf16(&mut [0; 2]) {
-                out.push_str(&format!("\\u{unit:04x}"));
+                // Writing to a String cannot fail.
+                let _ = write!(out, "\\u{unit:04x}");
             }
         } else {
             out.push(c);

@@ -45,7 +45,7 @@ pub(super) async fn run(cx: &Context, args: &ScreenArgs) -> Result<Exit, Failure
     };
     let health = engine
         .as_ref()
-        .map_or_else(|| no_engine(&notice), Engine::health);
+        .map_or_else(|| no_engine(notice.as_ref()), Engine::health);
     let gate = desk.gate()?;
     let tui = TuiDeps {
         ledger: Arc::clone(&desk.ledger),
@@ -128,9 +128,9 @@ fn deps(desk: &Desk) -> EngineDeps {
 }
 
 /// The health of an engine that is not there.
-fn no_engine(notice: &Option<String>) -> watch::Receiver<EngineHealth> {
+fn no_engine(notice: Option<&String>) -> watch::Receiver<EngineHealth> {
     let health = EngineHealth {
-        alarm: notice.clone(),
+        alarm: notice.cloned(),
         ..EngineHealth::default()
     };
     watch::channel(health).1

@@ -148,7 +148,7 @@ pub(super) fn profile(p: &Profile, s: &Section<'_>) -> Result<(), ConfigError> {
 fn missing(p: &Profile) -> Duration {
     let start = Instant::UNIX_EPOCH;
     let long = Profile {
-        retention: Duration::from_secs(366 * 24 * 3600),
+        retention: Duration::from_hours(366 * 24),
         ..p.clone()
     };
     let usable = crate::domain::since(start, long.key_expires_at(start));

@@ -3,17 +3,19 @@
 //! Owns: the TOML file, environment variables, default paths, secrets. Never: opens a ledger or a
 //! connection; silently ignores a key. A key that is unknown, not enforced by this version, in a
 //! wrong unit or in an impossible combination is an error that names file, line, key and remedy.
-//! The parts: `read` walks the file, `sections` knows the keys, `check` the combinations, `units`
+//! The parts: `read` walks the file, `sections`, `provider` and `tool` know the keys, `check` the combinations, `units`
 //! the spelling of durations and rates, `show` writes the effective file, `env` and `paths` are the
 //! only places that read the environment. Tests: `tests/config.rs` and beside the code.
 
 mod check;
 mod env;
 mod paths;
+mod provider;
 mod read;
 mod secret;
 mod sections;
 mod show;
+mod tool;
 mod units;
 
 use std::collections::BTreeMap;

@@ -45,7 +45,7 @@ impl Doc<'_> {
 }
 
 /// Reads the text as TOML.
-pub(super) fn toml<'a>(doc: Doc<'a>) -> Result<Spanned<DeTable<'a>>, ConfigError> {
+pub(super) fn toml(doc: Doc<'_>) -> Result<Spanned<DeTable<'_>>, ConfigError> {
     DeTable::parse(doc.text).map_err(|e| {
         let offset = e.span().map_or(0, |s| s.start);
         let why = SafeText::new(e.message().lines().next().unwrap_or_default());
@@ -72,7 +72,7 @@ pub(super) struct Value<'a> {
     doc: Doc<'a>,
     pub key: String,
     at: usize,
-    value: &'a DeValue<'a>,
+    is: &'a DeValue<'a>,
 }
 
 impl<'a> Section<'a> {
@@ -104,7 +104,7 @@ impl<'a> Section<'a> {
             doc: self.doc,
             key: self.dotted(key),
             at,
-            value: value.get_ref(),
+            is: value.get_ref(),
         })
     }
 
@@ -160,11 +160,11 @@ impl<'a> Value<'a> {
     }
 
     fn is_a(&self) -> &'static str {
-        self.value.type_str()
+        self.is.type_str()
     }
 
     pub fn table(&self) -> Result<Section<'a>, ConfigError> {
-        match self.value.as_table() {
+        match self.is.as_table() {
             Some(table) => Ok(Section::new(self.doc, self.key.clone(), self.at, table)),
             None => Err(self.error(
                 format!("is a {}, not a table", self.is_a()),
@@ -174,7 +174,7 @@ impl<'a> Value<'a> {
     }
 
     pub fn text(&self) -> Result<&'a str, ConfigError> {
-        match self.value.as_str() {
+        match self.is.as_str() {
             Some(text) if !text.trim().is_empty() => Ok(text),
             Some(_) => Err(self.error("is empty", "give it a value or remove the line")),
             None => Err(self.error(
@@ -186,7 +186,7 @@ impl<'a> Value<'a> {
 
     pub fn duration(&self, allowed: RangeInclusive<Duration>) -> Result<Duration, ConfigError> {
         let example = format!("write a whole number and a unit: {} = \"10s\"", self.name());
-        let Some(text) = self.value.as_str() else {
+        let Some(text) = self.is.as_str() else {
             return Err(self.error("has no unit", example));
         };
         let d = units::duration(text).map_err(|what| self.error(what, example))?;
@@ -204,7 +204,7 @@ impl<'a> Value<'a> {
     }
 
     pub fn rate(&self) -> Result<Rate, ConfigError> {
-        self.value
+        self.is
             .as_str()
             .and_then(units::rate)
             .ok_or_else(|| self.error("is not a rate", format!("write {} = \"5/s\"", self.name())))
@@ -217,7 +217,7 @@ impl<'a> Value<'a> {
             allowed.end()
         );
         let number = self
-            .value
+            .is
             .as_integer()
             .and_then(|n| i64::from_str_radix(n.as_str(), n.radix()).ok());
         match number {

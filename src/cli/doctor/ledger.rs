@@ -1,4 +1,4 @@
-//! The ledger's file: SQLite, journal, durability, who may read it.
+//! The ledger's file: `SQLite`, journal, durability, who may read it.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -108,7 +108,7 @@ async fn settings(conn: &mut SqliteConnection) -> Vec<Check> {
     checks
 }
 
-/// The file and what SQLite lays beside it.
+/// The file and what `SQLite` lays beside it.
 fn parts(path: &Path) -> [PathBuf; 3] {
     ["", "-wal", "-shm"].map(|tail| {
         let mut name = path.as_os_str().to_owned();

@@ -12,7 +12,7 @@ use crate::ledger::Ledger as _;
 use crate::ledger::sqlite::{OpenMode, SqliteLedger};
 
 /// File systems that are shared over a network or through another process, by the magic number of
-/// `statfs(2)`. Their locks do not hold what SQLite needs.
+/// `statfs(2)`. Their locks do not hold what `SQLite` needs.
 #[rustfmt::skip]
 const SHARED: [(u32, &str); 16] = [
     (0x6969, "NFS"), (0x517B, "SMB"), (0xFE53_4D42, "SMB2"), (0xFF53_4D42, "CIFS"),
