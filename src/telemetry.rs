@@ -31,8 +31,9 @@ pub struct Verbosity(pub i8);
 impl Verbosity {
     fn level(self, to: LogTo<'_>) -> &'static str {
         match (self.0, to) {
-            (..=-1, _) => "error",
-            (0, LogTo::Stderr) => "warn",
+            (..=-1, LogTo::Stderr) => "off",
+            // A command says in its own words what went wrong.
+            (0, LogTo::Stderr) | (..=-1, LogTo::File(_)) => "error",
             (0, LogTo::File(_)) | (1, _) => "samekey=info,warn",
             (2, _) => "samekey=debug,info",
             (3.., _) => "trace",
@@ -115,8 +116,8 @@ mod tests {
     #[test]
     fn verbosity_chooses_the_level() {
         let file = LogTo::File(Path::new("/x"));
-        assert_eq!(Verbosity(-1).level(LogTo::Stderr), "error");
-        assert_eq!(Verbosity(0).level(LogTo::Stderr), "warn");
+        assert_eq!(Verbosity(-1).level(LogTo::Stderr), "off");
+        assert_eq!(Verbosity(0).level(LogTo::Stderr), "error");
         assert_eq!(Verbosity(0).level(file), "samekey=info,warn");
         assert_eq!(Verbosity(3).level(file), "trace");
     }

@@ -29,8 +29,8 @@ impl From<LedgerError> for Failure {
         match e {
             LedgerError::NotALedger(_) => Self::unreachable("not_a_ledger", message)
                 .hint("name a samekey ledger with --ledger"),
-            LedgerError::Unreachable(_) => Self::unreachable("ledger_unreachable", message)
-                .hint("check the path given with --ledger, and `samekey doctor`"),
+            // Its sentence says what to do where that is known.
+            LedgerError::Unreachable(_) => Self::unreachable("ledger_unreachable", message),
             LedgerError::Bound { .. } => Self::usage("ledger_bound", message),
             LedgerError::Constraint(_) => Self::no("refused", message),
             LedgerError::Damaged(_) => Self::unreachable("ledger_damaged", message)

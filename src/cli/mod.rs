@@ -86,7 +86,8 @@ fn start_log(cx: &Context, cli: &Cli) -> Result<(), Failure> {
         Some(_) => false,
     };
     let up = i8::try_from(cli.global.verbose).unwrap_or(3).min(3);
-    let verbosity = Verbosity(if cli.global.quiet > 0 { -1 } else { up });
+    let silent = cli.global.quiet > 0 || (cli.global.json && up == 0);
+    let verbosity = Verbosity(if silent { -1 } else { up });
     let filter = cx.env.get("SAMEKEY_LOG");
     let file = if has_screen {
         Some(Paths::of_user()?.log)

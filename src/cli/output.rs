@@ -4,12 +4,12 @@
 //! through either (I31, U50): text is made harmless, JSON keeps it exactly, escaped. A reader that
 //! goes away (`| head`) ends the output quietly.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Serialize;
-use serde_json::json;
 
 use crate::domain::text::SafeText;
 use crate::error::Failure;
@@ -97,9 +97,9 @@ impl Output {
         }
     }
 
-    /// A remark beside the result, on standard error.
+    /// A remark beside the result, on standard error; with `--json` only errors go there.
     pub fn note(&self, text: &str) {
-        if !self.quiet {
+        if !self.quiet && !self.json {
             self.to_stderr(&harmless(text));
         }
     }
@@ -107,11 +107,12 @@ impl Output {
     /// Why the command failed, on standard error: one sentence, or one JSON object.
     pub fn failure(&self, failure: &Failure) {
         if self.json {
-            let hint = failure.hint.as_deref();
-            let error = json!({ "error": {
-                "code": failure.code, "message": failure.message, "hint": hint,
-            }});
-            if let Ok(text) = to_json(&error) {
+            let error = Told {
+                code: failure.code,
+                message: &failure.message,
+                hint: failure.hint.as_deref(),
+            };
+            if let Ok(text) = to_json(&BTreeMap::from([("error", error)])) {
                 self.to_stderr(&text);
             }
         } else {
@@ -126,6 +127,14 @@ impl Output {
         // There is nowhere left to say that standard error is gone.
         let _ = writeln!(io::stderr().lock(), "{text}");
     }
+}
+
+/// An error as the contract has it.
+#[derive(Serialize)]
+struct Told<'a> {
+    code: &'static str,
+    message: &'a str,
+    hint: Option<&'a str>,
 }
 
 /// Each line with what could act on a terminal made visible.
@@ -167,6 +176,7 @@ fn to_json<T: Serialize>(value: &T) -> Result<String, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn no_text_acts_on_the_terminal_u50() {

@@ -92,7 +92,8 @@ pub(super) async fn clocks(cx: &Context, config: &Config, ledger: &Path) -> Vec<
     }
     let location = format!("sqlite:{}", ledger.display());
     let terms = Arc::new(config.terms());
-    let opened = SqliteLedger::open(&location, OpenMode::Read, terms, cx.clock.clone()).await;
+    // Not as a reader: the ledger moves its mark when it is asked.
+    let opened = SqliteLedger::open(&location, OpenMode::Review, terms, cx.clock.clone()).await;
     let alarm = match opened {
         Ok(ledger) => {
             let alarm = ledger.clock_alarm().await;

@@ -49,7 +49,7 @@ pub(super) async fn providers(cx: &Context, config: &Config) -> Vec<Check> {
         checks.push(Check::ok(
             "provider",
             format!(
-                "{name} is {kind}: keeps keys for {}, finishes requests within {}",
+                "{name} ({kind}) keeps keys for {}, finishes requests within {}",
                 show_duration(retention),
                 show_duration(settle)
             ),

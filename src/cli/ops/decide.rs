@@ -89,7 +89,14 @@ pub(super) async fn run(cx: &Context, desk: &Desk, command: &OpsCommand) -> Resu
             print(cx, desk, id, wish.verb, &says, Some(version), false).await?;
             Ok(Exit::Done)
         }
-        Err(e) => Err(e.into()),
+        Err(e) => {
+            let failure = Failure::from(e);
+            let read = wish.with.expect_version.is_none() && bound.is_some() && cx.out.is_json();
+            Err(match failure.hint {
+                None if read => failure.hint(format!("it was read at version {version}")),
+                _ => failure,
+            })
+        }
     }
 }
 
