@@ -76,18 +76,18 @@ pub(super) struct Customer {
 pub(super) struct Customers {
     seed: u64,
     faults: Faults,
-    /// Whether the plan allows calls that overlap on purpose.
-    overlaps: bool,
+    /// The plan's faults go to the first N requests that arrive, whosever they are.
+    limit: Option<u32>,
     /// Distinguishes the orders of a further run on a kept ledger.
     run: u32,
 }
 
 impl Customers {
-    pub fn new(seed: u64, faults: Faults, overlaps: bool, run: u32) -> Self {
+    pub fn new(seed: u64, faults: Faults, limit: Option<u32>, run: u32) -> Self {
         Self {
             seed,
             faults,
-            overlaps,
+            limit,
             run,
         }
     }
@@ -136,12 +136,12 @@ impl Customers {
             writer.amount_other_than(0)
         };
         intents.push(Intent { amount });
-        let unclear = self.unclear(&order);
+        let unclear = self.unclear(index, &order);
         if index > 0 && writer.chance(6) {
             writer.ask(amount, 0, Cause::Slip)?;
         }
         writer.ask(amount, 0, Cause::Wanted)?;
-        if self.overlaps && self.meets_a_held_reply(&order) && writer.chance(60) {
+        if self.limit.is_none() && self.meets_a_held_reply(&order) && writer.chance(25) {
             writer.meanwhile(amount)?;
         }
         writer.repeats(amount, 0, unclear)?;
@@ -193,10 +193,16 @@ impl Customers {
         lots
     }
 
-    /// Whether the first tool call on this order ends without a clear reply.
-    fn unclear(&self, order: &OrderId) -> bool {
+    /// Whether the first tool call on this order ends without a clear reply. Where only the first N
+    /// requests go wrong, customers come one by one and use them up.
+    fn unclear(&self, index: u64, order: &OrderId) -> bool {
+        let before = index.saturating_mul(u64::from(PER_CALL));
         (1..=PER_CALL)
-            .map(|nth| self.faults.pick(order.as_str(), nth))
+            .map(|nth| {
+                let arrives = before.saturating_add(u64::from(nth));
+                let met = self.limit.is_none_or(|n| arrives <= u64::from(n));
+                self.faults.pick(order.as_str(), nth).filter(|_| met)
+            })
             .find_map(|fault| reply(fault.as_ref()))
             .unwrap_or(true)
     }
@@ -296,7 +302,7 @@ impl Writer {
     /// Asking again. After an unclear answer customers insist; after a clear one only a lost answer
     /// makes the model ask again.
     fn repeats(&mut self, amount: i64, intent: usize, unclear: bool) -> Result<(), TextError> {
-        let (percent, most) = if unclear { (85, 3) } else { (20, 1) };
+        let (percent, most) = if unclear { (85, 3) } else { (12, 1) };
         for _ in 0..most {
             if !self.chance(percent) {
                 break;
@@ -326,7 +332,7 @@ mod tests {
 
     fn customers(seed: u64) -> Customers {
         let faults = Faults::new(&Plan::Mixed { n: None }, seed).expect("mixed");
-        Customers::new(seed, faults, true, 1)
+        Customers::new(seed, faults, None, 1)
     }
 
     #[test]
@@ -395,9 +401,24 @@ mod tests {
     }
 
     #[test]
+    fn where_only_the_first_requests_go_wrong_only_the_first_customers_insist() {
+        let plan = Plan::parse("timeout-after-effect:6").expect("plan");
+        let faults = Faults::new(&plan, 1).expect("faults");
+        let customers = Customers::new(1, faults, Some(6), 1);
+        let unclear = |index| customers.unclear(index, &customers.order(index).expect("order"));
+        assert_eq!([0, 1, 2, 9].map(unclear), [true, true, false, false]);
+        let batch = customers.batch(200).expect("batch");
+        let overlaps = batch
+            .iter()
+            .flat_map(|c| &c.asks)
+            .filter(|a| a.cause == Cause::Meanwhile);
+        assert_eq!(overlaps.count(), 0);
+    }
+
+    #[test]
     fn a_further_run_has_orders_of_its_own() {
         let faults = Faults::new(&Plan::Honest, 1).expect("honest");
-        let second = Customers::new(1, faults, true, 2);
+        let second = Customers::new(1, faults, None, 2);
         assert_eq!(second.order(0).expect("order").as_str(), "4417-2");
     }
 }

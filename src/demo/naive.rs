@@ -193,7 +193,11 @@ mod tests {
     async fn r15_asked_again_it_pays_again() {
         let (sim, naive, order) = start("timeout-after-effect:3").await;
         assert_eq!(naive.refund(&order, ARGUMENTS).await, Told::Failed);
-        assert_eq!(sim.effects().len(), 1, "it happened, and the model was told it failed");
+        assert_eq!(
+            sim.effects().len(),
+            1,
+            "it happened, and the model was told it failed"
+        );
         assert_eq!(naive.refund(&order, ARGUMENTS).await, Told::Refunded);
         assert_eq!(sim.effects().len(), 2, "a new key, a second refund");
         let keys: std::collections::BTreeSet<_> =

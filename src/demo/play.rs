@@ -72,7 +72,10 @@ pub(super) async fn play(
                 () = done.notified() => {}
             }
             starts(twin);
-            client.ask(&customer.order, twin, None, true).await.map(drop)
+            client
+                .ask(&customer.order, twin, None, true)
+                .await
+                .map(drop)
         };
         (last, ()) = tokio::try_join!(one, other)?;
     }
@@ -114,11 +117,21 @@ mod tests {
     #[tokio::test]
     async fn every_call_is_made_once_in_order_and_a_further_equal_refund_names_the_one_before() {
         let clock = Clock::system();
-        let sim = Simulator::start(SimConfig::new(clock.clone())).await.expect("simulator");
-        let notes = Notes { sim, heard: Mutex::default() };
+        let sim = Simulator::start(SimConfig::new(clock.clone()))
+            .await
+            .expect("simulator");
+        let notes = Notes {
+            sim,
+            heard: Mutex::default(),
+        };
         let faults = Faults::new(&Plan::Mixed { n: None }, 4).expect("mixed");
-        let batch = Customers::new(4, faults, true, 1).batch(300).expect("batch");
-        let pace = Pace { clock, think: Duration::ZERO };
+        let batch = Customers::new(4, faults, None, 1)
+            .batch(300)
+            .expect("batch");
+        let pace = Pace {
+            clock,
+            think: Duration::ZERO,
+        };
         let starts = Mutex::new(0);
         for customer in &batch {
             let count = |_: &Ask| *starts.lock().expect("lock") += 1;
@@ -135,7 +148,13 @@ mod tests {
             assert_eq!(before.is_some(), ask.names_previous);
             if let Some(before) = before {
                 // The call before it, or the one before that where the last was a second agent's.
-                assert!(ids[..at].iter().rev().take(2).any(|id| *before.as_str() == format!("op_{id}")));
+                assert!(
+                    ids[..at]
+                        .iter()
+                        .rev()
+                        .take(2)
+                        .any(|id| *before.as_str() == format!("op_{id}"))
+                );
                 named += 1;
             }
         }

@@ -34,7 +34,10 @@ pub(super) fn wrong(lots: &mut ChaCha8Rng, order: &str, amount: i64) -> String {
         3 => vec![
             order_id,
             usd,
-            ("amount", json!(decimal(amount).replace('.', ",")).to_string()),
+            (
+                "amount",
+                json!(decimal(amount).replace('.', ",")).to_string(),
+            ),
         ],
         4 => vec![
             ("order_id", "null".to_owned()),
