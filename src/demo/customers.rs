@@ -126,6 +126,7 @@ impl Customers {
             agent: usize::try_from(index).unwrap_or(0) % AGENTS.len(),
             session: session(&mut lots)?,
             order: order.clone(),
+            run: self.run,
             lots,
             asks: Vec::new(),
         };
@@ -255,6 +256,7 @@ struct Writer {
     agent: usize,
     session: SessionId,
     order: OrderId,
+    run: u32,
     lots: ChaCha8Rng,
     asks: Vec<Ask>,
 }
@@ -283,8 +285,9 @@ impl Writer {
             self.agent
         };
         let agent = AGENTS[agent % AGENTS.len()];
+        let call = self.call_id()?;
         self.asks.push(Ask {
-            call: CallId::parse(&format!("toolu_{:024x}", self.lots.random::<u128>() >> 32))?,
+            call,
             agent: AgentName::parse(agent)?,
             session: self.session.clone(),
             arguments,
@@ -293,6 +296,15 @@ impl Writer {
             names_previous: false,
         });
         Ok(())
+    }
+
+    fn call_id(&mut self) -> Result<CallId, TextError> {
+        let lot = self.lots.random::<u128>() >> 32;
+        if self.run <= 1 {
+            CallId::parse(&format!("toolu_{lot:024x}"))
+        } else {
+            CallId::parse(&format!("toolu_{lot:024x}_{}", self.run))
+        }
     }
 
     fn meanwhile(&mut self, amount: i64) -> Result<(), TextError> {
@@ -419,6 +431,8 @@ mod tests {
     fn a_further_run_has_orders_of_its_own() {
         let faults = Faults::new(&Plan::Honest, 1).expect("honest");
         let second = Customers::new(1, faults, None, 2);
-        assert_eq!(second.order(0).expect("order").as_str(), "4417-2");
+        let customer = second.customer(0).expect("customer");
+        assert_eq!(customer.order.as_str(), "4417-2");
+        assert!(customer.asks[0].call.as_str().ends_with("_2"));
     }
 }

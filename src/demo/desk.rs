@@ -95,9 +95,12 @@ impl Client for Desk {
             arguments: canonical(&ask.arguments, after)?,
             session: Some(ask.session.clone()),
         };
-        if let Accepted::New(_) = self.ledger.accept_call(call).await? {
-            self.accepted.fetch_add(1, Ordering::Relaxed);
-        }
+        match self.ledger.accept_call(call).await? {
+            Accepted::New(_) => self.accepted.fetch_add(1, Ordering::Relaxed),
+            Accepted::Known(_) | Accepted::Conflict => {
+                return Err(DemoError::KnownCall(ask.call.clone()));
+            }
+        };
         let answer = self.clock.timeout(GIVE_UP, self.answer(ask)).await;
         let result = answer.ok_or_else(|| DemoError::Unanswered(ask.call.clone()))??;
         self.answered.fetch_add(1, Ordering::Relaxed);

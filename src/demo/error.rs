@@ -34,6 +34,8 @@ pub enum DemoError {
     Text(#[from] TextError),
     #[error("a made-up call cannot be read: {0}")]
     Call(#[from] serde_json::Error),
+    #[error("the ledger knows the call {0} already; was this demo run on it before?")]
+    KnownCall(CallId),
     #[error("the call {0} was not answered; the engine seems to stand still")]
     Unanswered(CallId),
     #[error("the ledger does not come to rest: {0}")]
