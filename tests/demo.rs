@@ -1,6 +1,9 @@
 //! The demo as a whole: both clients over real HTTP, counted, and counted again.
 
-use samekey::demo::{DemoConfig, DemoError, Summary, catalogue, headless};
+use std::time::Duration;
+
+use samekey::demo::{DemoConfig, DemoError, Summary, catalogue, headless, snapshot, start};
+use samekey::tui::UiOptions;
 
 fn config(seed: u64, calls: u32) -> DemoConfig {
     DemoConfig {
@@ -112,6 +115,54 @@ async fn a_kept_ledger_takes_a_further_run_with_orders_of_its_own_and_prefilled_
         counts(second),
         "counted are the rows of the run alone"
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn on_the_screen_rows_soon_turn_refunded_failed_and_unknown() {
+    let mut demo = start(DemoConfig {
+        speed: Some(10),
+        ..config(1, 0)
+    })
+    .await
+    .expect("a demo");
+    let began = demo.clock.now();
+    let mut changed = demo.ledger.changed();
+    loop {
+        let counts = demo.ledger.counts().await.expect("counts");
+        if counts.succeeded >= 5 && counts.failed >= 1 && counts.unknown >= 1 {
+            break;
+        }
+        let passed = (demo.clock.now() - began).num_minutes();
+        assert!(passed < 10, "{counts:?}");
+        changed.changed().await.expect("an open ledger");
+    }
+    let board = demo
+        .scoreboard
+        .wait_for(|lines| !lines[0].contains(" 0 refunds"));
+    let board = tokio::time::timeout(Duration::from_secs(30), board).await;
+    let board = board.expect("in time").expect("a scoreboard").clone();
+    assert!(
+        board[0].starts_with("samekey") && board[0].ends_with(" 0 paid twice"),
+        "{board:?}"
+    );
+    assert!(board[1].starts_with("naive client"), "{board:?}");
+    assert_eq!(demo.kept, None);
+    demo.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_snapshot_is_one_frame_after_a_counted_run() {
+    let demo = DemoConfig {
+        scenario: Some("saved-500-with-effect:2".into()),
+        ..config(4, 10)
+    };
+    let frame = snapshot(demo, UiOptions::default(), 120, 30)
+        .await
+        .expect("a frame");
+    assert_eq!(frame.lines().count(), 30);
+    assert!(frame.contains("SIMULATOR stripe"), "{frame}");
+    assert!(frame.contains("0 paid twice"), "{frame}");
+    assert!(frame.contains("unknown"), "{frame}");
 }
 
 #[test]

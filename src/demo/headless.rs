@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use super::customers::{Ask, Customer};
 use super::limits::Limits;
 use super::play::{Client, Pace, play};
-use super::stage::Stage;
+use super::stage::{STOP_WITHIN, Stage};
 use super::summary::{OperationCounts, Summary};
 use super::tally::{self, Wanted};
 use super::{DemoConfig, DemoError, prefill};
@@ -34,16 +34,17 @@ pub async fn headless(cfg: DemoConfig) -> Result<Summary, DemoError> {
     .await?;
     prefill::fill(&stage, cfg.rows).await?;
     let before = (stage.ledger.counts().await?, stage.attempts().await?);
-    let batch = Arc::new(stage.customers.batch(cfg.calls)?);
-    let engine = stage.engine();
-    serve(&stage, &batch).await?;
-    let counts = rest(&stage).await?;
+    let (engine, batch) = (stage.engine(), batch(&stage, cfg.calls)?);
+    let served = serve(&stage, &batch).await;
+    let rested = served.and(rest(&stage).await);
+    engine.stop(STOP_WITHIN).await;
+    let counts = rested?;
     let attempts = stage.attempts().await?.saturating_sub(before.1);
     let wanted = Wanted::of(&batch);
     let ours = tally::count(&stage.sim.effects(), &wanted);
     let naive = tally::count(&stage.naive_sim.effects(), &wanted);
     let desk = Arc::clone(&stage.desk);
-    let struck = stage.strike(engine).await;
+    let struck = stage.strike().await;
     let violations = violations(struck.path()).await?;
     Ok(Summary {
         calls: desk.accepted.load(Ordering::Relaxed),
@@ -62,6 +63,11 @@ pub async fn headless(cfg: DemoConfig) -> Result<Summary, DemoError> {
         overpaid: ours.overpaid,
         naive_overpaid: naive.overpaid,
     })
+}
+
+/// The customers of so many calls.
+pub(super) fn batch(stage: &Stage, calls: u32) -> Result<Arc<Vec<Customer>>, DemoError> {
+    Ok(Arc::new(stage.customers.batch(calls)?))
 }
 
 /// SHIM until `ledger::verify` is merged; then:

@@ -13,7 +13,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use super::customers::{Ask, Customer, Customers};
 use super::limits::Limits;
 use super::play::{Client, Pace, play};
-use super::stage::Stage;
+use super::stage::{STOP_WITHIN, Stage};
 use super::tally::{self, Wanted};
 use super::{DemoConfig, DemoError, prefill};
 use crate::clock::Clock;
@@ -59,13 +59,14 @@ pub struct Demo {
     pub kept: Option<std::path::PathBuf>,
     /// Two short lines: samekey, and the naive client under the same calls.
     pub scoreboard: watch::Receiver<Vec<String>>,
-    running: Running,
+    pub(super) running: Running,
 }
 
-struct Running {
+/// What has to be stopped in the end.
+pub(super) struct Running {
     stage: Arc<Stage>,
-    engine: Engine,
-    tasks: [JoinHandle<()>; 2],
+    engine: Option<Engine>,
+    tasks: Vec<JoinHandle<()>>,
 }
 
 /// Starts everything and lets the customers come.
@@ -96,8 +97,8 @@ pub async fn start(cfg: DemoConfig) -> Result<Demo, DemoError> {
         scoreboard,
         running: Running {
             stage,
-            engine,
-            tasks: [shop, counting],
+            engine: Some(engine),
+            tasks: vec![shop, counting],
         },
     })
 }
@@ -116,21 +117,30 @@ pub(super) fn gate(stage: &Stage) -> Result<Gate, DemoError> {
 impl Demo {
     /// Sends the customers home and stops everything; a throw-away ledger is gone afterwards.
     pub async fn stop(self) {
-        let Running {
-            stage,
-            engine,
-            tasks,
-        } = self.running;
-        for task in &tasks {
+        self.running.stop().await;
+    }
+}
+
+impl Running {
+    /// No more customers, and the engine drained; the ledger can still be read.
+    pub(super) async fn pause(&mut self) {
+        for task in &self.tasks {
             task.abort();
         }
-        for task in tasks {
+        for task in self.tasks.drain(..) {
             // Aborted, or it had ended.
             let _ = task.await;
         }
-        match Arc::into_inner(stage) {
-            Some(stage) => drop(stage.strike(engine).await),
-            None => engine.stop(Duration::from_secs(5)).await,
+        if let Some(engine) = self.engine.take() {
+            engine.stop(STOP_WITHIN).await;
+        }
+    }
+
+    pub(super) async fn stop(mut self) {
+        self.pause().await;
+        // Customers that were sent home have let go of it.
+        if let Some(stage) = Arc::into_inner(self.stage) {
+            drop(stage.strike().await);
         }
     }
 }
@@ -155,18 +165,15 @@ impl Board {
     fn lines(&self, stage: &Stage) -> Vec<String> {
         let wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
         let wanted = wanted.1.clone();
-        let line = |who: &str, effects: tally::Effects| {
-            let (intents, made, twice) = (wanted.intents(), effects.made, effects.duplicates);
-            format!("{who:<12} {intents} intents · {made} refunds · {twice} paid twice")
-        };
-        vec![
-            line("samekey", tally::count(&stage.sim.effects(), &wanted)),
-            line(
-                "naive client",
-                tally::count(&stage.naive_sim.effects(), &wanted),
-            ),
-        ]
+        lines(stage, &wanted)
     }
+}
+
+/// The scoreboard of what both simulators did.
+pub(super) fn lines(stage: &Stage, wanted: &Wanted) -> Vec<String> {
+    let ours = tally::count(&stage.sim.effects(), wanted);
+    let naive = tally::count(&stage.naive_sim.effects(), wanted);
+    tally::scoreboard(wanted, &ours, &naive)
 }
 
 async fn count(stage: Arc<Stage>, board: Arc<Board>, lines: watch::Sender<Vec<String>>) {

@@ -22,6 +22,7 @@ mod live;
 mod naive;
 mod play;
 mod prefill;
+mod screen;
 mod spelling;
 mod stage;
 mod summary;
@@ -32,6 +33,7 @@ use std::path::PathBuf;
 pub use error::DemoError;
 pub use headless::headless;
 pub use live::{Demo, start};
+pub use screen::{interactive, snapshot};
 pub use summary::{OperationCounts, Summary};
 
 use crate::simulator::Plan;

@@ -34,7 +34,7 @@ const MODE: &str = "simulator";
 const API_KEY: &str = "sk_test_samekey_demo";
 const API_VERSION: &str = "2026-08-26.dahlia";
 /// How long a stopping engine may finish what it has in flight (real time).
-const STOP_WITHIN: Duration = Duration::from_secs(5);
+pub(super) const STOP_WITHIN: Duration = Duration::from_secs(3);
 /// Rows of one page while counting.
 const PAGE: u32 = 1000;
 
@@ -173,10 +173,9 @@ impl Stage {
         }
     }
 
-    /// Stops the engine, then the simulators, then closes the ledger. The ledger's file is there for
-    /// as long as the stage.
-    pub async fn strike(self, engine: Engine) -> Struck {
-        engine.stop(STOP_WITHIN).await;
+    /// Stops the simulators and closes the ledger, once its engine has been stopped. The ledger's
+    /// file is there for as long as what is returned.
+    pub async fn strike(self) -> Struck {
         self.sim.stop().await;
         self.naive_sim.stop().await;
         self.ledger.close().await;

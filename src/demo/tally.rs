@@ -76,6 +76,15 @@ pub(super) fn count(effects: &[EffectRecord], wanted: &Wanted) -> Effects {
     all
 }
 
+/// The two lines under the screen's header: both clients, and who paid twice.
+pub(super) fn scoreboard(wanted: &Wanted, ours: &Effects, naive: &Effects) -> Vec<String> {
+    let line = |who: &str, effects: &Effects| {
+        let (intents, made, twice) = (wanted.intents(), effects.made, effects.duplicates);
+        format!("{who:<12} {intents} intents · {made} refunds · {twice} paid twice")
+    };
+    vec![line("samekey", ours), line("naive client", naive)]
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
@@ -120,6 +129,13 @@ mod tests {
         assert_eq!((counted.made, counted.duplicates), (5, 2));
         assert_eq!(counted.overpaid, 7600);
         assert_eq!(count(&[], &wanted), Effects::default());
+        assert_eq!(
+            scoreboard(&wanted, &Effects::default(), &counted),
+            [
+                "samekey      4 intents · 0 refunds · 0 paid twice",
+                "naive client 4 intents · 5 refunds · 2 paid twice",
+            ]
+        );
     }
 
     #[test]
