@@ -72,6 +72,7 @@
 
 pub mod clock;
 pub mod config;
+pub mod demo;
 pub mod domain;
 pub mod engine;
 pub mod ledger;
