@@ -40,15 +40,37 @@ fn assert_harmless(buffer: &Buffer) {
             columns += width;
             hidden = width - 1;
         }
-        assert!(columns <= usize::from(buffer.area.width), "line {y} is too wide");
+        assert!(
+            columns <= usize::from(buffer.area.width),
+            "line {y} is too wide"
+        );
     }
 }
 
 fn hostile() -> impl Strategy<Value = String> {
     let nasty = prop::sample::select(vec![
-        "\u{1b}[2J", "\u{1b}]52;c;AA\u{7}", "\u{9b}31m", "\u{202e}", "\u{200b}", "\u{feff}", "日本語",
-        "é", "e\u{301}", "👩‍👩‍👧", "🇩🇪", "\t", "\r\n", "\u{0}", "ﷺ", "a", " ", "%s", "\u{e0041}", "░",
-        "\u{1160}", "ก็็็็็็",
+        "\u{1b}[2J",
+        "\u{1b}]52;c;AA\u{7}",
+        "\u{9b}31m",
+        "\u{202e}",
+        "\u{200b}",
+        "\u{feff}",
+        "日本語",
+        "é",
+        "e\u{301}",
+        "👩‍👩‍👧",
+        "🇩🇪",
+        "\t",
+        "\r\n",
+        "\u{0}",
+        "ﷺ",
+        "a",
+        " ",
+        "%s",
+        "\u{e0041}",
+        "░",
+        "\u{1160}",
+        "ก็็็็็็",
     ]);
     prop::collection::vec(nasty, 0..40).prop_map(|parts| parts.concat())
 }
@@ -56,7 +78,9 @@ fn hostile() -> impl Strategy<Value = String> {
 /// Text in every place where text from outside can stand.
 fn hostile_rows(text: &str) -> Vec<Listed> {
     let id = |prefix: &str| {
-        let safe = samekey::domain::text::SafeText::new(text).as_str().to_owned();
+        let safe = samekey::domain::text::SafeText::new(text)
+            .as_str()
+            .to_owned();
         format!("{prefix}{}", safe.chars().take(100).collect::<String>())
     };
     let mut rows = mixed_rows();

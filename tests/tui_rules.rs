@@ -28,13 +28,19 @@ mod kit;
 fn no_key_means_two_things_and_every_action_has_one() {
     let keymap = Keymap::new().expect("no clash");
     for action in Action::VARIANTS {
-        assert!(TABLE.iter().any(|b| b.action == *action), "{action:?} has no key");
+        assert!(
+            TABLE.iter().any(|b| b.action == *action),
+            "{action:?} has no key"
+        );
     }
     let key = |word| Key::parse(word).expect("a key");
     assert_eq!(keymap.meaning(Context::List, &[key("g")]), Meaning::Pending);
     let gg = keymap.meaning(Context::List, &[key("g"), key("g")]);
     assert_eq!(gg, Meaning::Action(Action::Top));
-    assert_eq!(keymap.meaning(Context::Dialog, &[key("F")]), Meaning::Nothing);
+    assert_eq!(
+        keymap.meaning(Context::Dialog, &[key("F")]),
+        Meaning::Nothing
+    );
 }
 
 #[test]
@@ -61,9 +67,16 @@ fn two_actions_on_one_key_is_a_start_up_error() {
 
 #[test]
 fn lower_case_looks_and_upper_case_acts() {
-    for binding in TABLE.iter().filter(|b| b.action.acts() && b.action != Action::Note) {
+    for binding in TABLE
+        .iter()
+        .filter(|b| b.action.acts() && b.action != Action::Note)
+    {
         let upper = |k: &&str| k.len() == 1 && k.chars().all(char::is_uppercase);
-        assert!(binding.keys.iter().all(|k| upper(&k)), "{:?}", binding.action);
+        assert!(
+            binding.keys.iter().all(|k| upper(&k)),
+            "{:?}",
+            binding.action
+        );
     }
     for binding in TABLE.iter().filter(|b| !b.action.acts()) {
         let upper: Vec<_> = binding
@@ -117,9 +130,19 @@ fn a_filter_line_reads_all_its_qualifiers() {
 fn an_amount_is_never_a_guess_u19() {
     let amount = |word: &str| parse(word).map(|p| p.filter.amount_over);
     assert_eq!(amount("amount>3800"), Ok(Some(3_800)));
-    assert_eq!(amount("amount>jpy500"), Ok(Some(500)), "no factor of 100 for yen");
+    assert_eq!(
+        amount("amount>jpy500"),
+        Ok(Some(500)),
+        "no factor of 100 for yen"
+    );
     assert_eq!(amount("amount>KWD1.234"), Ok(Some(1_234)));
-    for wrong in ["amount>38.00", "amount>-5", "amount>jpy5.5", "amount>€5", "amount>1e3"] {
+    for wrong in [
+        "amount>38.00",
+        "amount>-5",
+        "amount>jpy5.5",
+        "amount>€5",
+        "amount>1e3",
+    ] {
         assert!(amount(wrong).is_err(), "{wrong}");
     }
 }
@@ -146,9 +169,15 @@ fn the_wrong_word_is_named_by_its_place() {
 fn quotes_hold_words_together_and_other_signs_are_text() {
     let parsed = parse("order:\"a b\" \"two words\" 12:30 %_ it's").expect("fine");
     assert_eq!(parsed.filter.order.as_deref(), Some("a b"));
-    assert_eq!(parsed.filter.text.as_deref(), Some("two words 12:30 %_ it's"));
+    assert_eq!(
+        parsed.filter.text.as_deref(),
+        Some("two words 12:30 %_ it's")
+    );
     assert_eq!(parse("").expect("nothing"), Default::default());
-    assert_eq!(parse("\"open quote").expect("fine").filter.text.as_deref(), Some("open quote"));
+    assert_eq!(
+        parse("\"open quote").expect("fine").filter.text.as_deref(),
+        Some("open quote")
+    );
 }
 
 // --- formats -------------------------------------------------------------------------------------
@@ -163,8 +192,14 @@ fn money_is_grouped_and_exact_u19() {
     assert_eq!(money(5_000, "jpy"), "JPY 5,000");
     assert_eq!(money(1_234_567, "kwd"), "KWD 1,234.567");
     assert_eq!(money(1, "usd"), "USD 0.01");
-    assert_eq!(money(999_999_999_999_999, "usd"), "USD 9,999,999,999,999.99");
-    assert_eq!(format::minor(-123_456, "usd".parse().expect("usd")), "USD -1,234.56");
+    assert_eq!(
+        money(999_999_999_999_999, "usd"),
+        "USD 9,999,999,999,999.99"
+    );
+    assert_eq!(
+        format::minor(-123_456, "usd".parse().expect("usd")),
+        "USD -1,234.56"
+    );
 }
 
 #[test]
@@ -191,7 +226,10 @@ fn spans_of_time_have_two_units_at_most() {
 fn ids_are_short_and_end_with_the_token() {
     let id = OperationId::parse("op_00000000000000000000000000005521").expect("an id");
     assert_eq!(format::short_id(&id, "…"), "op_…5521");
-    assert_eq!(format::short_id(&OperationId::parse("op_7").expect("an id"), "…"), "op_7");
+    assert_eq!(
+        format::short_id(&OperationId::parse("op_7").expect("an id"), "…"),
+        "op_7"
+    );
 }
 
 #[test]
@@ -267,7 +305,10 @@ fn red_and_green_are_told_apart_by_neither_colour_in_deuteranopia() {
         let red_green = [Color::Red, Color::LightRed, Color::Green, Color::LightGreen];
         assert!(color.is_none_or(|c| !red_green.contains(&c)), "{role:?}");
     }
-    assert_ne!(theme.style(Role::Succeeded).fg, theme.style(Role::Failed).fg);
+    assert_ne!(
+        theme.style(Role::Succeeded).fg,
+        theme.style(Role::Failed).fg
+    );
 }
 
 #[test]
@@ -318,7 +359,11 @@ fn press_repeat_and_release_go_through_one_normaliser_u16() {
         event(KeyCode::Char('j'), none, KeyEventKind::Release),
         event(KeyCode::Char('L'), KeyModifiers::SHIFT, KeyEventKind::Press),
         event(KeyCode::Tab, KeyModifiers::SHIFT, KeyEventKind::Press),
-        event(KeyCode::Char('y'), KeyModifiers::CONTROL, KeyEventKind::Press),
+        event(
+            KeyCode::Char('y'),
+            KeyModifiers::CONTROL,
+            KeyEventKind::Press,
+        ),
         Event::FocusLost,
     ]);
     let keys: Vec<(Key, bool)> = messages

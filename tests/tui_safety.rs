@@ -48,7 +48,11 @@ fn the_cursor_stays_on_its_operation_when_rows_come_and_go_u1() {
         stage.rows.insert(0, listed(unknown(0x9000 + n)));
         stage.refresh();
         assert_eq!(stage.model.list.cursor(), Some(&op_id(0x5521)));
-        assert_eq!(stage.model.list.line(), line, "U3: the line on the screen too");
+        assert_eq!(
+            stage.model.list.line(),
+            line,
+            "U3: the line on the screen too"
+        );
     }
     assert_eq!(stage.model.list.new, 5);
     assert!(stage.text().contains("+5 new"), "announced, not inserted");
@@ -101,7 +105,11 @@ fn the_row_drawn_reversed_is_the_one_that_enter_opens_u5() {
             .collect();
         let line = u16::try_from(stage.model.list.line()).expect("a line");
         assert_eq!(reversed, vec![3 + line]);
-        assert_eq!(cursor(&stage.model), (0, 3 + line), "U48: the terminal's cursor too");
+        assert_eq!(
+            cursor(&stage.model),
+            (0, 3 + line),
+            "U48: the terminal's cursor too"
+        );
         let id = stage.model.list.cursor().cloned();
         stage.keys("enter");
         let view = stage.model.detail_view().expect("a detail");
@@ -230,7 +238,10 @@ fn nothing_is_written_before_everything_asked_for_is_there() {
     let [Effect::Decide { typed, .. }] = stage.writes()[..] else {
         panic!("one decision");
     };
-    assert_eq!(typed.as_ref().map(ToString::to_string), Some("re_42".into()));
+    assert_eq!(
+        typed.as_ref().map(ToString::to_string),
+        Some("re_42".into())
+    );
 }
 
 #[test]
@@ -352,7 +363,10 @@ fn a_held_key_and_a_burst_write_nothing_u14() {
         held.keys("F");
         held.keys("L");
     }
-    let asks = held.waiting.iter().filter(|e| matches!(e, Effect::Ask { .. }));
+    let asks = held
+        .waiting
+        .iter()
+        .filter(|e| matches!(e, Effect::Ask { .. }));
     assert_eq!(asks.count(), 1, "a held action key asks once");
 }
 
@@ -369,7 +383,9 @@ fn a_paste_is_words_in_a_field_and_nothing_anywhere_else_u13() {
     stage.keys("tab");
     stage.give(Message::Paste("5521".into()));
     stage.keys("tab");
-    stage.give(Message::Paste("seen at the\nbank \u{1b}[2J\u{202e}\u{19}".into()));
+    stage.give(Message::Paste(
+        "seen at the\nbank \u{1b}[2J\u{202e}\u{19}".into(),
+    ));
     assert!(stage.writes().is_empty());
     let dialog = stage.model.dialog.as_ref().expect("still open");
     assert_eq!(dialog.fields[0].1.text(), "", "a token is typed");
@@ -414,13 +430,16 @@ fn a_lost_race_names_who_won_and_when() {
     stage.dialog("j F", Level::TokenAndNote);
     stage.keys(FILLED);
     stage.keys("ctrl-y");
-    let why = "the row was closed as succeeded by reviewer:bob; that stands (at 2026-03-14 14:03:20Z)";
+    let why =
+        "the row was closed as succeeded by reviewer:bob; that stands (at 2026-03-14 14:03:20Z)";
     stage.done(Err(Failure {
         why: why.into(),
         moved_to: None,
     }));
     let text = stage.text();
-    assert!(text.contains("Not done") && text.contains("reviewer:bob") && text.contains("14:03:20Z"));
+    assert!(
+        text.contains("Not done") && text.contains("reviewer:bob") && text.contains("14:03:20Z")
+    );
     stage.keys("ctrl-y enter");
     assert_eq!(stage.writes().len(), 1, "the lost one only");
     assert!(stage.model.dialog.is_none());
@@ -436,7 +455,10 @@ fn it_says_closing_until_the_ledger_has_it_u21() {
     stage.keys("ctrl-y");
     assert!(stage.text().contains("closing …"));
     stage.refresh();
-    assert_eq!(stage.model.list.current().expect("row").listed.row.status, Status::Unknown);
+    assert_eq!(
+        stage.model.list.current().expect("row").listed.row.status,
+        Status::Unknown
+    );
     stage.keys("ctrl-y esc enter ctrl-y q");
     assert_eq!(stage.writes().len(), 1, "a second time changes nothing");
     assert!(stage.model.dialog.is_some(), "and it cannot be taken back");
@@ -488,7 +510,9 @@ fn where_real_money_moves_the_environment_is_typed_in_every_money_dialog_u17() {
     let mut stage = Stage::new(setup, mixed_rows());
     assert!(stage.text().contains("LIVE stripe"));
     stage.dialog("j F", Level::TokenAndNote);
-    assert!(stage.text().contains("TEST") == false && stage.text().contains("type \"live stripe\""));
+    assert!(
+        stage.text().contains("TEST") == false && stage.text().contains("type \"live stripe\"")
+    );
     stage.keys("tab 'test' tab '5521' tab 'seen' ctrl-y");
     assert!(stage.writes().is_empty());
     assert!(stage.text().contains("money is real"));
@@ -501,7 +525,10 @@ fn where_real_money_moves_the_environment_is_typed_in_every_money_dialog_u17() {
         let mut stage = Stage::new(setup, mixed_rows());
         stage.dialog(&format!("j {key}"), level);
         let fields = &stage.model.dialog.as_ref().expect("a dialog").fields;
-        assert!(fields.iter().all(|(n, _)| *n != FieldName::Environment), "{key}");
+        assert!(
+            fields.iter().all(|(n, _)| *n != FieldName::Environment),
+            "{key}"
+        );
     }
 }
 
@@ -535,14 +562,11 @@ fn a_dialog_has_all_the_keys_u9() {
     for binding in TABLE.iter().filter(|b| b.on.contains(&Context::List)) {
         let mut stage = stage();
         stage.dialog("j F", Level::TokenAndNote);
-        let (list, tab, focus) = (
-            stage.model.list.ids(),
-            stage.model.tab,
-            stage.model.focus,
-        );
+        let (list, tab, focus) = (stage.model.list.ids(), stage.model.tab, stage.model.focus);
         let key = Key::parse(binding.keys[0].split(' ').next().expect("a key")).expect("a key");
-        if let Meaning::Action(Action::Back | Action::Interrupt | Action::Suspend | Action::Redraw) =
-            keymap.meaning(Context::Dialog, &[key])
+        if let Meaning::Action(
+            Action::Back | Action::Interrupt | Action::Suspend | Action::Redraw,
+        ) = keymap.meaning(Context::Dialog, &[key])
         {
             continue;
         }
@@ -552,7 +576,12 @@ fn a_dialog_has_all_the_keys_u9() {
             burst: false,
         });
         assert_eq!(stage.model.list.ids(), list);
-        assert_eq!((stage.model.tab, stage.model.focus), (tab, focus), "{:?}", binding.action);
+        assert_eq!(
+            (stage.model.tab, stage.model.focus),
+            (tab, focus),
+            "{:?}",
+            binding.action
+        );
         assert!(stage.model.quitting.is_none() && stage.model.filter_edit.is_none());
         assert!(stage.writes().is_empty());
     }
@@ -566,12 +595,19 @@ fn while_following_a_key_acts_only_on_a_row_that_stood_still_u2() {
     stage.rows.insert(0, listed(unknown(0x9000)));
     stage.pass(1);
     stage.refresh();
-    assert_eq!(stage.model.list.cursor(), Some(&op_id(0x9000)), "it moves by itself");
+    assert_eq!(
+        stage.model.list.cursor(),
+        Some(&op_id(0x9000)),
+        "it moves by itself"
+    );
     stage.keys("F");
     assert!(stage.model.dialog.is_none());
     assert!(stage.text().contains("the list was moving"));
     stage.keys("F");
-    assert!(stage.model.dialog.is_some(), "now the person knows which row it is");
+    assert!(
+        stage.model.dialog.is_some(),
+        "now the person knows which row it is"
+    );
     assert!(!stage.model.list.follow);
     assert_eq!(stage.model.tab, Tab::Review);
 }

@@ -50,7 +50,9 @@ fn an_answer_for_an_old_list_changes_nothing_u27() {
     stage.keys("5");
     stage.deaf = false;
     let revision = stage.model.revision;
-    let Effect::Load(load) = old else { panic!("a load") };
+    let Effect::Load(load) = old else {
+        panic!("a load")
+    };
     let loaded = samekey::tui::message::Loaded {
         generation: load.generation,
         as_of: now(),
@@ -168,7 +170,10 @@ fn a_filter_is_applied_shown_and_cleared() {
     assert_eq!(stage.model.filter.order.as_deref(), Some("4417"));
     let text = stage.text();
     assert!(text.contains("filter order:4417 status:unknown"));
-    assert!(text.contains("3 Unknown 3"), "U28: the count is not filtered");
+    assert!(
+        text.contains("3 Unknown 3"),
+        "U28: the count is not filtered"
+    );
     stage.keys("esc");
     assert_eq!(stage.model.filter, Default::default());
     assert!(stage.model.filter_text.is_empty());
@@ -183,7 +188,11 @@ fn a_wrong_word_is_marked_and_nothing_is_applied() {
     let text = stage.text();
     let line = text.lines().last().expect("a last line");
     let above = text.lines().rev().nth(1).expect("the filter");
-    assert_eq!(line.find('^'), above.find("age>soon"), "under the wrong word");
+    assert_eq!(
+        line.find('^'),
+        above.find("age>soon"),
+        "under the wrong word"
+    );
     assert!(line.contains("^^^^^^^^ write a number and a unit"));
     stage.keys("esc");
     assert!(stage.model.filter_edit.is_none());
@@ -194,7 +203,10 @@ fn a_wrong_word_is_marked_and_nothing_is_applied() {
 fn letters_in_the_filter_are_letters() {
     let mut stage = Stage::open(SIZE, mixed_rows());
     stage.keys("/ 'qLRFXAD?123'");
-    assert_eq!(stage.model.filter_edit.as_ref().expect("open").field.text(), "qLRFXAD?123");
+    assert_eq!(
+        stage.model.filter_edit.as_ref().expect("open").field.text(),
+        "qLRFXAD?123"
+    );
     assert!(stage.waiting.is_empty());
 }
 
@@ -269,7 +281,10 @@ fn every_timestamp_carries_the_same_zone_u25() {
         let text = stage.text();
         assert!(text.contains(wanted), "{text}");
         let other = if times == Times::Utc { "+02:00" } else { "Z " };
-        assert!(!text.contains(&format!("22{other}")), "one zone only\n{text}");
+        assert!(
+            !text.contains(&format!("22{other}")),
+            "one zone only\n{text}"
+        );
     }
 }
 
@@ -297,7 +312,10 @@ fn the_bell_rings_once_for_each_row_that_newly_needs_a_person() {
         Effect::Ring(text) => Some(text.clone()),
         _ => None,
     });
-    assert_eq!(last.as_deref(), Some("samekey: 2 operations need a person, op_...9001 first"));
+    assert_eq!(
+        last.as_deref(),
+        Some("samekey: 2 operations need a person, op_...9001 first")
+    );
 }
 
 #[test]
@@ -341,7 +359,11 @@ fn q_quits_from_the_list_only() {
     assert_eq!(stage.waiting, vec![Effect::Stop]);
     assert!(stage.text().contains("3 in flight; ctrl-c leaves at once"));
     stage.keys("j L q");
-    assert_eq!(stage.waiting, vec![Effect::Stop], "nothing begins while leaving");
+    assert_eq!(
+        stage.waiting,
+        vec![Effect::Stop],
+        "nothing begins while leaving"
+    );
     stage.keys("ctrl-c");
     assert_eq!(stage.waiting.last(), Some(&Effect::Leave));
 }
@@ -397,8 +419,15 @@ fn the_demo_s_scoreboard_is_one_line_under_the_header() {
     ]));
     let text = stage.text();
     let line = text.lines().nth(1).expect("a second line");
-    assert!(line.contains("0 twice") && line.contains("naive: 12 intents"), "{text}");
-    assert_eq!(stage.model.list.visible().len(), rows, "seven rows still fit");
+    assert!(
+        line.contains("0 twice") && line.contains("naive: 12 intents"),
+        "{text}"
+    );
+    assert_eq!(
+        stage.model.list.visible().len(),
+        rows,
+        "seven rows still fit"
+    );
 }
 
 #[test]
@@ -424,7 +453,11 @@ fn the_correction_that_a_contradiction_calls_for() {
     };
     use Contradiction::*;
     for (contradiction, status, decision) in [
-        (FailedAfterSucceeded, Status::Succeeded, Some(Closing::Failed)),
+        (
+            FailedAfterSucceeded,
+            Status::Succeeded,
+            Some(Closing::Failed),
+        ),
         (EffectAfterFailed, Status::Failed, Some(Closing::Succeeded)),
         (SecondEffect, Status::Succeeded, None),
         (SecondEffect, Status::Unknown, None),

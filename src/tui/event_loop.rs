@@ -79,7 +79,14 @@ pub async fn run(
     };
     let mut drain = pin!(drain);
     let mut begin = Some(begin);
-    let end = drive(&mut model, &mut screen, &mut sources, &mut begin, drain.as_mut()).await;
+    let end = drive(
+        &mut model,
+        &mut screen,
+        &mut sources,
+        &mut begin,
+        drain.as_mut(),
+    )
+    .await;
     drop(screen);
     let end = end.unwrap_or(End::Vanished);
     if end == End::Vanished
@@ -158,7 +165,10 @@ async fn drive(
     let mut limit = pin!(sleep(DRAIN));
     let (mut drawn, mut seen, mut hinted, mut drained) = (0, 0, false, false);
     let mut todo = start(model);
-    todo.extend(update(model, Message::Health(sources.health.borrow_and_update().clone())));
+    todo.extend(update(
+        model,
+        Message::Health(sources.health.borrow_and_update().clone()),
+    ));
     loop {
         for effect in std::mem::take(&mut todo) {
             match effect {

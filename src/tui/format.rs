@@ -115,7 +115,11 @@ fn pieces(word: &str, max: usize) -> Vec<String> {
     let mut used = 0;
     for grapheme in word.graphemes(true) {
         let columns = UnicodeWidthStr::width(grapheme);
-        let (grapheme, columns) = if columns > max { ("?", 1) } else { (grapheme, columns) };
+        let (grapheme, columns) = if columns > max {
+            ("?", 1)
+        } else {
+            (grapheme, columns)
+        };
         if used + columns > max {
             out.push(String::new());
             used = 0;
@@ -136,7 +140,11 @@ pub fn short_id(id: &OperationId, ellipsis: &str) -> String {
         return clean(text);
     }
     let prefix = text.split_inclusive('_').next().filter(|p| p.len() <= 4);
-    clean(&format!("{}{ellipsis}{}", prefix.unwrap_or_default(), id.token()))
+    clean(&format!(
+        "{}{ellipsis}{}",
+        prefix.unwrap_or_default(),
+        id.token()
+    ))
 }
 
 /// `USD 1,234.00`.
@@ -237,7 +245,11 @@ impl Stamp {
                     self.zone.from_utc_datetime(&self.now.naive_utc()),
                 );
                 let day = at.date_naive() != now.date_naive();
-                let form = if day { "%m-%d %H:%M:%S%:z" } else { "%H:%M:%S%:z" };
+                let form = if day {
+                    "%m-%d %H:%M:%S%:z"
+                } else {
+                    "%H:%M:%S%:z"
+                };
                 at.format(form).to_string()
             }
         }

@@ -7,7 +7,9 @@
 use std::collections::BTreeMap;
 
 pub use crate::engine::{EngineHealth, EngineState};
-pub use crate::ledger::query::{AuditRow, Counts, Detail, Filter, Listed, Page, PageQuery, Sort, Tab};
+pub use crate::ledger::query::{
+    AuditRow, Counts, Detail, Filter, Listed, Page, PageQuery, Sort, Tab,
+};
 
 use super::action::{Asked, Decided};
 use super::keymap::Key;

@@ -209,7 +209,9 @@ pub async fn snapshot(deps: TuiDeps, width: u16, height: u16) -> Result<String, 
     }
     let mut todo = VecDeque::from(update::start(&mut model));
     for _ in 0..SNAPSHOT_STEPS {
-        let Some(effect) = todo.pop_front() else { break };
+        let Some(effect) = todo.pop_front() else {
+            break;
+        };
         if let Some(message) = runner.answer(effect).await {
             todo.extend(update::update(&mut model, message));
         }

@@ -42,7 +42,9 @@ impl Environment {
     /// What a person types in a live dialog: `live stripe`.
     #[must_use]
     pub fn name(&self) -> String {
-        format!("{} {}", self.mode, self.provider).trim().to_lowercase()
+        format!("{} {}", self.mode, self.provider)
+            .trim()
+            .to_lowercase()
     }
 }
 

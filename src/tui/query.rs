@@ -125,7 +125,9 @@ fn set(parsed: &mut Parsed, name: &str, value: &str) -> Result<(), String> {
         "amount>" => filter.amount_over = Some(amount(value)?),
         _ => {
             let same = name.trim_end_matches([':', '<', '>']);
-            let near = NAMES.iter().find(|n| n.trim_end_matches([':', '<', '>']) == same);
+            let near = NAMES
+                .iter()
+                .find(|n| n.trim_end_matches([':', '<', '>']) == same);
             return Err(match near {
                 Some(right) => format!("write {right}"),
                 None => format!("no such qualifier: {}", NAMES.join(" ")),
@@ -136,10 +138,14 @@ fn set(parsed: &mut Parsed, name: &str, value: &str) -> Result<(), String> {
 }
 
 fn status(value: &str) -> Result<Tab, String> {
-    let value = if value == "refunded" { "succeeded" } else { value };
-    value.parse().map_err(|_| {
-        "no such status: open unknown succeeded failed review all".to_owned()
-    })
+    let value = if value == "refunded" {
+        "succeeded"
+    } else {
+        value
+    };
+    value
+        .parse()
+        .map_err(|_| "no such status: open unknown succeeded failed review all".to_owned())
 }
 
 fn reason(value: &str) -> Result<UnknownReason, String> {

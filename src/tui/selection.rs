@@ -118,7 +118,10 @@ impl List {
     /// The entries on the screen.
     #[must_use]
     pub fn visible(&self) -> &[Entry] {
-        let end = self.offset.saturating_add(self.height).min(self.entries.len());
+        let end = self
+            .offset
+            .saturating_add(self.height)
+            .min(self.entries.len());
         self.entries.get(self.offset..end).unwrap_or_default()
     }
 
@@ -182,7 +185,11 @@ impl List {
         }
         let shown: BTreeSet<&OperationId> = self.entries.iter().map(Entry::id).collect();
         let last_shown = rows.iter().rposition(|l| shown.contains(&l.row.id));
-        let until = if self.more_below { last_shown.map_or(0, |i| i + 1) } else { rows.len() };
+        let until = if self.more_below {
+            last_shown.map_or(0, |i| i + 1)
+        } else {
+            rows.len()
+        };
         rows.iter()
             .take(until)
             .filter(|l| !shown.contains(&l.row.id))
@@ -254,7 +261,10 @@ impl List {
     fn show_cursor(&mut self) {
         let height = self.height.max(1);
         if let Some(index) = self.index() {
-            self.offset = self.offset.min(index).max((index + 1).saturating_sub(height));
+            self.offset = self
+                .offset
+                .min(index)
+                .max((index + 1).saturating_sub(height));
         }
         self.offset = self.offset.min(self.entries.len().saturating_sub(1));
     }
@@ -267,7 +277,11 @@ impl List {
             return;
         }
         let last = self.entries.len() - 1;
-        let target = self.index().unwrap_or(0).saturating_add_signed(by).min(last);
+        let target = self
+            .index()
+            .unwrap_or(0)
+            .saturating_add_signed(by)
+            .min(last);
         self.cursor = self.entries.get(target).map(|e| e.id().clone());
         self.bury();
     }
@@ -281,7 +295,9 @@ impl List {
     /// A screen less one row, so that one row stays in view.
     #[must_use]
     pub fn page(&self) -> isize {
-        isize::try_from(self.height.saturating_sub(1)).unwrap_or(1).max(1)
+        isize::try_from(self.height.saturating_sub(1))
+            .unwrap_or(1)
+            .max(1)
     }
 
     /// To the first row; true where the rows above it have to be read again.

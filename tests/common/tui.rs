@@ -238,8 +238,8 @@ pub fn detail(row: OperationRow) -> DetailView {
         refund_id: None,
         note: "checking".into(),
     };
-    let audit = |seq: i64, secs: u64, actor: &str, action: &str, detail: serde_json::Value| {
-        AuditRow {
+    let audit =
+        |seq: i64, secs: u64, actor: &str, action: &str, detail: serde_json::Value| AuditRow {
             seq,
             at: ago(secs),
             actor: actor.into(),
@@ -247,8 +247,7 @@ pub fn detail(row: OperationRow) -> DetailView {
             action: action.into(),
             detail,
             hash: "00".into(),
-        }
-    };
+        };
     DetailView {
         closings: Some(
             [Closing::Succeeded, Closing::Failed]
@@ -287,6 +286,7 @@ pub fn operation(row: OperationRow) -> Operation {
         already_refunded: false,
     };
     let attempt = |number: u32, secs: u64, result| Attempt {
+        agent: "northwind".parse().expect("agent"),
         number,
         call: name(if number < 3 { "toolu_01" } else { "toolu_02" }),
         authorised_at: ago(secs),

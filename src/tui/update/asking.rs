@@ -25,7 +25,11 @@ pub fn act(model: &mut Model, action: Action) -> Vec<Effect> {
         return Vec::new();
     };
     if model.freshness() != Freshness::Fresh {
-        let hint = if model.reading.paused { "; p resumes" } else { "" };
+        let hint = if model.reading.paused {
+            "; p resumes"
+        } else {
+            ""
+        };
         model.say(Role::Alarm, format!("{STALE}{hint}"));
         return Vec::new();
     }
@@ -46,7 +50,10 @@ pub fn act(model: &mut Model, action: Action) -> Vec<Effect> {
     if model.list.follow && just_moved(model) {
         model.list.follow = false;
         let id = format::short_id(&id, model.theme.glyphs.ellipsis);
-        model.say(Role::Warn, format!("the list was moving: {id} is selected now, press again"));
+        model.say(
+            Role::Warn,
+            format!("the list was moving: {id} is selected now, press again"),
+        );
         return Vec::new();
     }
     model.list.follow = false;
@@ -78,7 +85,9 @@ fn just_moved(model: &Model) -> bool {
 
 /// The gate answered: refused because, or what it takes.
 pub fn asked(model: &mut Model, serial: u64, result: Result<Box<Asked>, String>) {
-    let Some(mut dialog) = model.dialog.take_if(|d| d.serial == serial && d.stage == Stage::Asking)
+    let Some(mut dialog) = model
+        .dialog
+        .take_if(|d| d.serial == serial && d.stage == Stage::Asking)
     else {
         return;
     };
@@ -120,7 +129,10 @@ fn fields(asked: &Asked, name_environment: bool) -> Vec<(FieldName, TextField)> 
     if asked.level >= Level::Note {
         names.push(FieldName::Note);
     }
-    names.into_iter().map(|n| (n, TextField::default())).collect()
+    names
+        .into_iter()
+        .map(|n| (n, TextField::default()))
+        .collect()
 }
 
 /// A note says nothing about the row's state; for all else the row must be as it was looked at.
@@ -159,7 +171,10 @@ pub fn pressed(model: &mut Model, key: Key, repeat: bool, burst: bool) -> Vec<Ef
     let leaving = matches!(meaning, Meaning::Action(Action::Back | Action::Interrupt));
     if dialog.stage == Stage::Committing {
         if leaving {
-            model.say(Role::Warn, "it is on its way to the ledger and cannot be taken back");
+            model.say(
+                Role::Warn,
+                "it is on its way to the ledger and cannot be taken back",
+            );
         }
         return Vec::new();
     }
@@ -344,11 +359,7 @@ pub fn is_committing(model: &Model) -> bool {
 }
 
 /// The ledger answered: done, or not and why.
-pub fn done(
-    model: &mut Model,
-    serial: u64,
-    result: Result<Box<Decided>, Failure>,
-) -> Vec<Effect> {
+pub fn done(model: &mut Model, serial: u64, result: Result<Box<Decided>, Failure>) -> Vec<Effect> {
     let Some(dialog) = model.dialog.as_mut().filter(|d| d.serial == serial) else {
         return Vec::new();
     };
@@ -360,7 +371,11 @@ pub fn done(
             if !says.contains(&short) {
                 says = format!("{short}: {says}");
             }
-            let role = if decided.proposed { Role::Warn } else { Role::Good };
+            let role = if decided.proposed {
+                Role::Warn
+            } else {
+                Role::Good
+            };
             close(model);
             model.say(role, says);
         }

@@ -13,9 +13,14 @@ use super::{asking, quit, reading};
 
 /// A key was pressed.
 pub fn pressed(model: &mut Model, key: Key, repeat: bool, burst: bool) -> Vec<Effect> {
-    let interrupt = model.keymap.meaning(Context::List, &[key]) == Meaning::Action(Action::Interrupt);
+    let interrupt =
+        model.keymap.meaning(Context::List, &[key]) == Meaning::Action(Action::Interrupt);
     if model.quitting.is_some() {
-        return if interrupt { vec![Effect::Leave] } else { Vec::new() };
+        return if interrupt {
+            vec![Effect::Leave]
+        } else {
+            Vec::new()
+        };
     }
     if !interrupt {
         model.interrupted = false;
@@ -49,7 +54,11 @@ pub fn pressed(model: &mut Model, key: Key, repeat: bool, burst: bool) -> Vec<Ef
             // An unfinished sequence is forgotten, its last key may begin something itself.
             let again = model.keys.len() > 1;
             model.keys.clear();
-            if again { pressed(model, key, repeat, burst) } else { Vec::new() }
+            if again {
+                pressed(model, key, repeat, burst)
+            } else {
+                Vec::new()
+            }
         }
     }
 }
@@ -153,7 +162,10 @@ fn run(model: &mut Model, action: Action) -> Vec<Effect> {
         return help(model, action);
     }
     // Whoever moves has the list in hand.
-    let holds = !matches!(action, Action::Follow | Action::Help | Action::Times | Action::Redraw);
+    let holds = !matches!(
+        action,
+        Action::Follow | Action::Help | Action::Times | Action::Redraw
+    );
     if holds && model.list.follow {
         model.list.follow = false;
         model.touch();
@@ -173,8 +185,14 @@ fn run(model: &mut Model, action: Action) -> Vec<Effect> {
             model.detail.wide = !(model.focus == Focus::Detail && model.detail.wide);
             open(model)
         }
-        Action::Down | Action::Up | Action::HalfDown | Action::HalfUp | Action::PageDown
-        | Action::PageUp | Action::Top | Action::Bottom => match model.focus {
+        Action::Down
+        | Action::Up
+        | Action::HalfDown
+        | Action::HalfUp
+        | Action::PageDown
+        | Action::PageUp
+        | Action::Top
+        | Action::Bottom => match model.focus {
             Focus::List => move_cursor(model, action),
             Focus::Detail => {
                 scroll_detail(model, action);
@@ -218,7 +236,11 @@ fn choose(model: &mut Model, action: Action) -> Vec<Effect> {
         Action::Pause => {
             model.reading.paused = !model.reading.paused;
             model.touch();
-            if model.reading.paused { Vec::new() } else { reading::request(model) }
+            if model.reading.paused {
+                Vec::new()
+            } else {
+                reading::request(model)
+            }
         }
         Action::Times => {
             model.times = model.times.next();
@@ -255,7 +277,10 @@ fn follow(model: &mut Model) -> Vec<Effect> {
 }
 
 fn own_order(model: &mut Model) -> Vec<Effect> {
-    model.say(Role::Warn, "Review has its own order: what is most urgent first");
+    model.say(
+        Role::Warn,
+        "Review has its own order: what is most urgent first",
+    );
     Vec::new()
 }
 
@@ -265,9 +290,15 @@ fn sort(model: &mut Model) -> Vec<Effect> {
     }
     let sorts = <Sort as strum::VariantArray>::VARIANTS;
     let at = sorts.iter().position(|s| *s == model.sort).unwrap_or(0);
-    model.sort = sorts.get((at + 1) % sorts.len()).copied().unwrap_or_default();
+    model.sort = sorts
+        .get((at + 1) % sorts.len())
+        .copied()
+        .unwrap_or_default();
     let word: &str = model.sort.into();
-    model.say(Role::Key, format!("sorted by {}; S reverses", word.replace('_', " ")));
+    model.say(
+        Role::Key,
+        format!("sorted by {}; S reverses", word.replace('_', " ")),
+    );
     reading::requery(model, true)
 }
 

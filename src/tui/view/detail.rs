@@ -31,9 +31,17 @@ pub fn draw(model: &Model, frame: &mut Frame<'_>, regions: &Regions) {
     frame.render_widget(Clear, area);
     let inner = frame_of(model, frame, regions);
     let lines = lines(model, usize::from(inner.width));
-    let first = model.detail.scroll.min(last_scroll(lines.len(), inner.height));
+    let first = model
+        .detail
+        .scroll
+        .min(last_scroll(lines.len(), inner.height));
     for (n, spans) in lines.into_iter().skip(first).enumerate() {
-        ink::line(frame, ink::row(inner, n), spans, model.theme.glyphs.ellipsis);
+        ink::line(
+            frame,
+            ink::row(inner, n),
+            spans,
+            model.theme.glyphs.ellipsis,
+        );
     }
     if model.focus == Focus::Detail {
         frame.set_cursor_position((inner.x, inner.y));
@@ -88,7 +96,12 @@ fn frame_of(model: &Model, frame: &mut Frame<'_>, regions: &Regions) -> Rect {
     };
     if regions.both() && area.x > 0 {
         for n in 0..usize::from(area.height) {
-            ink::line(frame, ink::row(area, n), vec![span(theme, role, glyphs.bar)], "");
+            ink::line(
+                frame,
+                ink::row(area, n),
+                vec![span(theme, role, glyphs.bar)],
+                "",
+            );
         }
     } else if regions.both() {
         let text = glyphs.rule.repeat(usize::from(area.width));
@@ -128,7 +141,11 @@ fn head(model: &Model, view: &DetailView, out: &mut Vec<Spans>) {
     let (status, role) = table::status(model, row, view.detail.driver.is_some());
     let why = table::reason(row, view.detail.driver.is_some());
     let mut spans = vec![
-        span(theme, Role::Strong, format!(" {}", format::money(row.money))),
+        span(
+            theme,
+            Role::Strong,
+            format!(" {}", format::money(row.money)),
+        ),
         span(theme, Role::Text, format!("  order {}  ", row.order_id)),
         span(theme, role, status),
     ];
@@ -193,7 +210,10 @@ fn facts_of(model: &Model, view: &DetailView) -> Vec<(&'static str, Vec<String>)
         out.push(("claimed", vec![format!("by {by}")]));
     }
     if let Some((engine, call)) = &view.detail.driver {
-        out.push(("driven", vec![format!("by {engine}"), format!("for {call}")]));
+        out.push((
+            "driven",
+            vec![format!("by {engine}"), format!("for {call}")],
+        ));
     }
     if let Some(text) = &row.failure_text {
         out.push(("why", vec![text.to_string()]));
@@ -219,7 +239,11 @@ fn closings(model: &Model, view: &DetailView, width: usize, out: &mut Vec<Spans>
         for (n, line) in format::wrap(text, room).into_iter().enumerate() {
             let (key, what) = if n == 0 { (key, what) } else { ("", "") };
             out.push(vec![
-                span(theme, Role::Key, format!(" {}", format::cell(key, 2, false, ""))),
+                span(
+                    theme,
+                    Role::Key,
+                    format!(" {}", format::cell(key, 2, false, "")),
+                ),
                 span(theme, Role::Text, format::cell(what, NAMES, false, "")),
                 span(theme, role, line),
             ]);
@@ -237,7 +261,12 @@ fn closings(model: &Model, view: &DetailView, width: usize, out: &mut Vec<Spans>
     }
     tell("L", "look up", Role::Text, "only reads, closes nothing");
     match &view.closings {
-        None => tell("", "", Role::Warn, "This tool is not configured here; nothing can be closed."),
+        None => tell(
+            "",
+            "",
+            Role::Warn,
+            "This tool is not configured here; nothing can be closed.",
+        ),
         Some(closings) => {
             for (closing, ruling) in closings {
                 let (key, word) = match closing {
@@ -250,7 +279,12 @@ fn closings(model: &Model, view: &DetailView, width: usize, out: &mut Vec<Spans>
         }
     }
     if row.status == crate::domain::operation::Status::Open && !row.held {
-        tell("X", "stop", Role::Text, "nothing more is sent; a person settles it");
+        tell(
+            "X",
+            "stop",
+            Role::Text,
+            "nothing more is sent; a person settles it",
+        );
     }
 }
 
@@ -258,7 +292,11 @@ fn ruling_text(model: &Model, ruling: &Ruling) -> (Role, String) {
     match ruling {
         Ruling::OnePerson => (Role::Good, "you may: token and note".to_owned()),
         Ruling::SecondPerson { typed_ref } => {
-            let id = if *typed_ref { " with the provider's id" } else { "" };
+            let id = if *typed_ref {
+                " with the provider's id"
+            } else {
+                ""
+            };
             (Role::Warn, format!("you propose{id}; another lead decides"))
         }
         Ruling::Refused { why, decidable_at } => {
@@ -294,7 +332,11 @@ fn provider_objects(model: &Model, view: &DetailView, width: usize, out: &mut Ve
         let indent = || span(theme, Role::Text, " ".repeat(NAMES + 1));
         let mut spans = vec![indent()];
         for (name, value, same) in compared(&op.row, object, theme.glyphs.ellipsis) {
-            let (sign, role) = if same { ("=", Role::Dim) } else { ("differs:", Role::Alarm) };
+            let (sign, role) = if same {
+                ("=", Role::Dim)
+            } else {
+                ("differs:", Role::Alarm)
+            };
             let next = span(theme, role, format!("{name} {sign} {value}   "));
             if ink::width(&spans) + format::width(&next.content) > width && spans.len() > 1 {
                 out.push(std::mem::replace(&mut spans, vec![indent()]));
@@ -311,8 +353,7 @@ fn compared(
     ellipsis: &str,
 ) -> [(&'static str, String, bool); 3] {
     let amount = format::minor(object.amount_minor, object.currency);
-    let same =
-        object.amount_minor == row.money.minor() && object.currency == row.money.currency();
+    let same = object.amount_minor == row.money.minor() && object.currency == row.money.currency();
     let payment = object.payment.as_ref();
     let owner = object.operation.as_ref();
     let none = || "none".to_owned();

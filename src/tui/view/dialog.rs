@@ -65,7 +65,12 @@ pub fn draw(model: &Model, frame: &mut Frame<'_>, dialog: &Dialog) {
     let airy = is_airy(model, dialog, inner);
     let lines = body(model, dialog, usize::from(inner.width), airy);
     for (n, spans) in lines.into_iter().enumerate() {
-        ink::line(frame, ink::row(inner, n), spans, model.theme.glyphs.ellipsis);
+        ink::line(
+            frame,
+            ink::row(inner, n),
+            spans,
+            model.theme.glyphs.ellipsis,
+        );
     }
     caret(model, frame, dialog, inner);
 }
@@ -81,7 +86,13 @@ pub fn popup(model: &Model, frame: &mut Frame<'_>, title: &str, text: &str) {
     let all = lines
         .into_iter()
         .map(|l| vec![span(theme, Role::Text, l)])
-        .chain([Vec::new(), vec![span(theme, Role::Key, "esc"), span(theme, Role::Dim, " closes this")]]);
+        .chain([
+            Vec::new(),
+            vec![
+                span(theme, Role::Key, "esc"),
+                span(theme, Role::Dim, " closes this"),
+            ],
+        ]);
     for (n, spans) in all.enumerate() {
         ink::line(frame, ink::row(inner, n), spans, theme.glyphs.ellipsis);
     }
@@ -90,7 +101,9 @@ pub fn popup(model: &Model, frame: &mut Frame<'_>, title: &str, text: &str) {
 /// What lies behind steps back.
 fn dim(frame: &mut Frame<'_>) {
     let area = frame.area();
-    let style = Style::new().add_modifier(Modifier::DIM).remove_modifier(Modifier::BOLD);
+    let style = Style::new()
+        .add_modifier(Modifier::DIM)
+        .remove_modifier(Modifier::BOLD);
     frame.buffer_mut().set_style(area, style);
 }
 
@@ -107,7 +120,11 @@ fn centre(area: Rect, width: u16, height: u16) -> Rect {
 /// An empty framed area; answers what is inside.
 fn panel(model: &Model, frame: &mut Frame<'_>, area: Rect, title: &str) -> Rect {
     let theme = &model.theme;
-    let title = format::fit(title, usize::from(area.width.saturating_sub(4)), theme.glyphs.ellipsis);
+    let title = format::fit(
+        title,
+        usize::from(area.width.saturating_sub(4)),
+        theme.glyphs.ellipsis,
+    );
     let role = if model.environment.is_live() {
         rule_role(model)
     } else {
@@ -116,7 +133,10 @@ fn panel(model: &Model, frame: &mut Frame<'_>, area: Rect, title: &str) -> Rect 
     let block = Block::bordered()
         .border_set(theme.glyphs.border)
         .border_style(theme.style(role))
-        .title(Span::styled(format!(" {title} "), theme.style(Role::Strong)));
+        .title(Span::styled(
+            format!(" {title} "),
+            theme.style(Role::Strong),
+        ));
     frame.render_widget(Clear, area);
     frame.render_widget(block, area);
     Rect {
@@ -152,7 +172,11 @@ fn title(model: &Model, dialog: &Dialog) -> String {
     let (mode, provider) = (environment.mode.to_uppercase(), &environment.provider);
     let (sep, by) = (model.theme.glyphs.sep, dialog.frozen.by());
     let role: &str = by.role.into();
-    format!("{}  {sep}  {mode} {provider}  {sep}  {} ({role})", verb(model, dialog), by.name)
+    format!(
+        "{}  {sep}  {mode} {provider}  {sep}  {} ({role})",
+        verb(model, dialog),
+        by.name
+    )
 }
 
 fn body(model: &Model, dialog: &Dialog, width: usize, airy: bool) -> Vec<Spans> {
@@ -204,7 +228,10 @@ fn tail(model: &Model, dialog: &Dialog, width: usize) -> Vec<Spans> {
 
 fn named(model: &Model, name: &str, text: &str, role: Role, width: usize, out: &mut Vec<Spans>) {
     let theme = &model.theme;
-    for (n, line) in format::wrap(text, width.saturating_sub(NAMES)).into_iter().enumerate() {
+    for (n, line) in format::wrap(text, width.saturating_sub(NAMES))
+        .into_iter()
+        .enumerate()
+    {
         let name = format::cell(if n == 0 { name } else { "" }, NAMES, false, "");
         out.push(vec![span(theme, Role::Dim, name), span(theme, role, line)]);
     }
@@ -224,11 +251,22 @@ fn about(model: &Model, dialog: &Dialog, op: &Operation, width: usize, out: &mut
     );
     tell("amount", minor, Role::Strong);
     let sep = theme.glyphs.sep;
-    let payment = row.payment.as_ref().map_or_else(String::new, |p| format!("  {sep}  {p}"));
-    tell("order", format!("{}  {sep}  {}{payment}", row.order_id, row.tool), Role::Text);
+    let payment = row
+        .payment
+        .as_ref()
+        .map_or_else(String::new, |p| format!("  {sep}  {p}"));
+    tell(
+        "order",
+        format!("{}  {sep}  {}{payment}", row.order_id, row.tool),
+        Role::Text,
+    );
     let (status, role) = super::table::status(model, row, false);
     let reason = super::table::reason(row, false);
-    tell("status", format!("{status}  {reason}  (version {})", dialog.frozen.version()), role);
+    tell(
+        "status",
+        format!("{status}  {reason}  (version {})", dialog.frozen.version()),
+        role,
+    );
     let last = row.last_outcome.map_or("none", |o| o.as_str());
     let mut attempts = format!("{} of {}, last: {last}", row.attempts, row.attempts_max);
     if op.in_flight() {
@@ -247,11 +285,18 @@ fn about(model: &Model, dialog: &Dialog, op: &Operation, width: usize, out: &mut
     let seen = op.evidence.last().map_or_else(String::new, |e| {
         format!(", last seen {}", model.stamp().at(e.observed_at))
     });
-    let evidence = format!("{verdict}{seen}  {sep}  effect {}", effect.replace('_', " "));
+    let evidence = format!(
+        "{verdict}{seen}  {sep}  effect {}",
+        effect.replace('_', " ")
+    );
     tell("evidence", evidence, Role::Text);
     if let Some(p) = &row.proposal {
         let decision: &str = p.decision.into();
-        tell("proposal", format!("{decision}, by {}: {}", p.by, p.note), Role::Text);
+        tell(
+            "proposal",
+            format!("{decision}, by {}: {}", p.by, p.note),
+            Role::Text,
+        );
     }
 }
 
@@ -314,9 +359,7 @@ fn status(model: &Model, dialog: &Dialog, width: usize, out: &mut Vec<Spans>) {
     let (role, text) = match (&dialog.stage, dialog.missing) {
         (Stage::MovedOn(version), _) => (
             Role::Alarm,
-            format!(
-                "The row moved on to version {version}. ctrl-r reads it again."
-            ),
+            format!("The row moved on to version {version}. ctrl-r reads it again."),
         ),
         (Stage::Refused(why), _) => (Role::Alarm, format!("Not done: {why}")),
         (Stage::Committing, _) => (Role::Warn, committing(dialog).to_owned()),
@@ -388,9 +431,10 @@ fn field_position(
     let all = body(model, dialog, width, airy).len();
     let below = tail(model, dialog, width).len() + dialog.fields.len() - n;
     let line = u16::try_from(all.saturating_sub(below)).unwrap_or(0);
-    let caret = dialog.fields.get(n).map_or(0, |(_, field)| {
-        window(field.text(), field.caret(), room).1
-    });
+    let caret = dialog
+        .fields
+        .get(n)
+        .map_or(0, |(_, field)| window(field.text(), field.caret(), room).1);
     let column = u16::try_from(columns + 1 + caret).unwrap_or(0);
     (line, column.min(inner.width.saturating_sub(1)))
 }

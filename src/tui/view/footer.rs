@@ -5,8 +5,8 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Span;
 
-use super::super::format;
 use super::super::action::Action;
+use super::super::format;
 use super::super::keymap::{Context, hints};
 use super::super::message::Tab;
 use super::super::model::{FilterEdit, Focus, Model, Stage};
@@ -41,7 +41,11 @@ fn rule(model: &Model, frame: &mut Frame<'_>, area: Rect) {
     }
     let right = position(model);
     let all = usize::from(area.width);
-    let right_width = if right.is_empty() { 0 } else { format::width(&right) + 3 };
+    let right_width = if right.is_empty() {
+        0
+    } else {
+        format::width(&right) + 3
+    };
     let mut spans = left;
     let used = ink::width(&spans);
     if used + right_width < all {
@@ -63,7 +67,11 @@ fn says(model: &Model) -> Vec<(Role, String)> {
         let text = format!("stopping for {since}: {flight} in flight; ctrl-c leaves at once");
         return vec![(Role::Warn, text)];
     }
-    if model.dialog.as_ref().is_some_and(|d| d.stage == Stage::Asking) {
+    if model
+        .dialog
+        .as_ref()
+        .is_some_and(|d| d.stage == Stage::Asking)
+    {
         out.push((Role::Dim, "asking … esc cancels".to_owned()));
     }
     if let Some(notice) = &model.notice {
@@ -98,7 +106,9 @@ fn position(model: &Model) -> String {
     }
     let total = model.counts.filter(|_| model.filter_text.is_empty());
     match total.map(|c| tabs::count(&c, model.tab)) {
-        Some(total) if list.more_below => format!("{at} of {}", format::grouped(&total.to_string())),
+        Some(total) if list.more_below => {
+            format!("{at} of {}", format::grouped(&total.to_string()))
+        }
         _ if list.more_below => format!("{at} of {loaded}+"),
         _ => format!("{at} of {loaded}"),
     }
@@ -194,10 +204,7 @@ fn filter(model: &Model, frame: &mut Frame<'_>, regions: &Regions, edit: &Filter
             let start = fault.start.saturating_sub(skip) + 2;
             let last = usize::from(area.width).saturating_sub(format::width(&says).min(56));
             let start = start.min(last);
-            vec![
-                Span::raw(" ".repeat(start)),
-                span(theme, Role::Alarm, says),
-            ]
+            vec![Span::raw(" ".repeat(start)), span(theme, Role::Alarm, says)]
         }
     };
     ink::line(frame, regions.hints, below, theme.glyphs.ellipsis);

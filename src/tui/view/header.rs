@@ -124,7 +124,11 @@ fn as_of(model: &Model, level: u8) -> Vec<Span<'static>> {
         ),
         Freshness::Old => (
             Role::Alarm,
-            format!("{}STALE {} old", theme.glyphs.alarm, format::age(as_of, model.now)),
+            format!(
+                "{}STALE {} old",
+                theme.glyphs.alarm,
+                format::age(as_of, model.now)
+            ),
         ),
     };
     let mut out = Vec::new();

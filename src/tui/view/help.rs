@@ -28,10 +28,17 @@ pub fn draw(model: &Model, frame: &mut Frame<'_>) {
         ink::line(frame, ink::row(body, n), spans, model.theme.glyphs.ellipsis);
     }
     let theme = &model.theme;
-    let mut spans = vec![span(theme, Role::Key, " esc"), span(theme, Role::Dim, " closes")];
+    let mut spans = vec![
+        span(theme, Role::Key, " esc"),
+        span(theme, Role::Dim, " closes"),
+    ];
     if more > 0 {
         spans.push(span(theme, Role::Key, "   j"));
-        spans.push(span(theme, Role::Dim, format!(" goes on, {more} more lines")));
+        spans.push(span(
+            theme,
+            Role::Dim,
+            format!(" goes on, {more} more lines"),
+        ));
     }
     let last = ink::row(area, usize::from(area.height.saturating_sub(1)));
     ink::line(frame, last, spans, theme.glyphs.ellipsis);
@@ -51,7 +58,9 @@ type Belongs = fn(&Binding) -> bool;
 
 const SECTIONS: [(&str, Belongs); 4] = [
     ("LOOK", |b| in_lists(b) && !b.action.acts()),
-    ("ACT, each after a question", |b| in_lists(b) && b.action.acts()),
+    ("ACT, each after a question", |b| {
+        in_lists(b) && b.action.acts()
+    }),
     ("IN A DIALOG OR FILTER", |b| !in_lists(b) && b.on.len() < 5),
     ("EVERYWHERE", |b| b.on.len() == 5),
 ];
@@ -62,7 +71,11 @@ fn lines(model: &Model) -> Vec<Spans> {
     let theme = &model.theme;
     let mut out = vec![vec![
         span(theme, Role::Strong, " Keys"),
-        span(theme, Role::Dim, "   lower case looks, upper case acts; enter never confirms"),
+        span(
+            theme,
+            Role::Dim,
+            "   lower case looks, upper case acts; enter never confirms",
+        ),
     ]];
     for (title, belongs) in SECTIONS {
         out.push(Vec::new());

@@ -10,9 +10,10 @@ use super::{ink, layout};
 pub fn draw(model: &Model, frame: &mut Frame<'_>) {
     let area = frame.area();
     let theme = &model.theme;
-    let unknown = model
-        .counts
-        .map_or_else(|| "unknown ?".to_owned(), |c| format!("unknown {}", c.unknown));
+    let unknown = model.counts.map_or_else(
+        || "unknown ?".to_owned(),
+        |c| format!("unknown {}", c.unknown),
+    );
     let lines = [
         (Role::Unknown, unknown),
         (Role::Key, "q quits".to_owned()),
@@ -20,7 +21,10 @@ pub fn draw(model: &Model, frame: &mut Frame<'_>) {
             Role::Text,
             format!(
                 "samekey needs {}x{}, this is {}x{}",
-                layout::MIN.0, layout::MIN.1, area.width, area.height
+                layout::MIN.0,
+                layout::MIN.1,
+                area.width,
+                area.height
             ),
         ),
         (Role::Calm, model.environment.name().to_uppercase()),

@@ -99,7 +99,13 @@ fn columns(width: usize, times: format::Times) -> Vec<(Column, usize)> {
         }
     }
     let mut spare = width.saturating_sub(needed(&all));
-    for (column, most) in [(Reason, 22), (Order, 12), (Amount, 15), (Reason, 48), (Order, 24)] {
+    for (column, most) in [
+        (Reason, 22),
+        (Order, 12),
+        (Amount, 15),
+        (Reason, 48),
+        (Order, 24),
+    ] {
         if let Some((_, w)) = all.iter_mut().find(|(c, _)| *c == column) {
             let more = spare.min(most - (*w).min(most));
             *w += more;
@@ -171,7 +177,8 @@ fn empty(model: &Model, frame: &mut Frame<'_>, area: Rect) {
     } else if counts.all() == 0 {
         vec![
             "The ledger is empty: no agent has asked for anything yet.".to_owned(),
-            "samekey submit queues a call; samekey demo shows one with simulated agents.".to_owned(),
+            "samekey submit queues a call; samekey demo shows one with simulated agents."
+                .to_owned(),
         ]
     } else if model.tab == Tab::Review {
         vec![
@@ -188,7 +195,12 @@ fn empty(model: &Model, frame: &mut Frame<'_>, area: Rect) {
     };
     for (n, text) in lines.into_iter().enumerate() {
         let spans = vec![span(&model.theme, Role::Dim, format!("   {text}"))];
-        ink::line(frame, ink::row(area, n + 2), spans, model.theme.glyphs.ellipsis);
+        ink::line(
+            frame,
+            ink::row(area, n + 2),
+            spans,
+            model.theme.glyphs.ellipsis,
+        );
     }
 }
 

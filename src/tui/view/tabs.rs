@@ -69,7 +69,11 @@ fn tabs(model: &Model, form: Form) -> Vec<Span<'static>> {
             (false, false) => Role::Text,
         };
         let pad = if form == Form::Bars { " " } else { "" };
-        out.push(span(theme, role, format!("{pad}{} {name}{shown}{pad}", n + 1)));
+        out.push(span(
+            theme,
+            role,
+            format!("{pad}{} {name}{shown}{pad}", n + 1),
+        ));
     }
     out
 }

@@ -102,7 +102,12 @@ fn attempt(attempt: &Attempt) -> Entry {
         at: attempt.authorised_at,
         kind: "attempt",
         role,
-        text: format!("{}: {} (by {})", attempt.number, parts.join(", "), attempt.call),
+        text: format!(
+            "{}: {} (by {})",
+            attempt.number,
+            parts.join(", "),
+            attempt.call
+        ),
     }
 }
 
@@ -119,8 +124,12 @@ fn evidence(evidence: &Evidence) -> Option<Entry> {
             let amount = format::minor(object.amount_minor, object.currency);
             format!("{} {status}, {amount}, {whose}", object.id)
         }
-        Seen::Scan { complete: true, .. } => "the payment's refunds were read to the end".to_owned(),
-        Seen::Scan { complete: false, .. } => "the list could not be read to the end".to_owned(),
+        Seen::Scan { complete: true, .. } => {
+            "the payment's refunds were read to the end".to_owned()
+        }
+        Seen::Scan {
+            complete: false, ..
+        } => "the list could not be read to the end".to_owned(),
         Seen::Unreachable { why } => format!("no answer: {why}"),
     };
     let source = match evidence.source {
