@@ -63,7 +63,7 @@
 //! - *a status or a reason*: `domain::operation`, a migration for the CHECK; the compiler then names
 //!   every place that has to think about it.
 //! - *an outcome class*: `domain::outcome` and `transition::settle_open`, the CHECK, the table test in
-//!   `tests/protocol.rs`.
+//!   `tests/protocol/`.
 //! - *a provider*: a file in [`provider`] that implements [`provider::Provider`], and its profile.
 //! - *an action of a person*: `domain::review_event::Act`, `review::Ask`, a key in `tui::keymap`, a
 //!   command in [`cli`].
@@ -73,6 +73,7 @@
 pub mod cli;
 pub mod clock;
 pub mod config;
+pub mod demo;
 pub mod domain;
 pub mod engine;
 pub mod error;
@@ -81,3 +82,4 @@ pub mod provider;
 pub mod review;
 pub mod simulator;
 pub mod telemetry;
+pub mod tui;

@@ -43,7 +43,7 @@ pub(super) fn asked(
         ),
         Ask::Close(closing) => closing_takes(&op, closing, by, terms, now)?,
         Ask::Approve | Ask::Reject => approval_takes(row, ask, by)?,
-        Ask::Correct(decision) => correction_takes(&op, decision, by, terms)?,
+        Ask::Correct(decision) => correction_takes(&op, decision, by, terms, now)?,
     };
     let will_not = match ask {
         Ask::Lookup => "only reads; closes nothing",
@@ -119,8 +119,9 @@ fn correction_takes(
     decision: Option<Closing>,
     by: &Person,
     terms: &Terms,
+    now: Instant,
 ) -> Result<Takes, GateError> {
-    match guard::correcting(op, decision, terms) {
+    match guard::correcting(op, decision, terms, now) {
         Ruling::Refused { why, .. } => Err(GateError::Rule(why)),
         Ruling::OnePerson => Ok(takes(
             Level::TokenAndNote,

@@ -47,12 +47,22 @@ fn offset(clock: &Clock) -> TimeDelta {
         .unwrap_or(TimeDelta::MAX)
 }
 
-/// The ledger's time, never behind its mark, and whether the wall clock can be trusted (I27).
+/// The ledger's time in one transaction.
+pub(super) struct LedgerTime {
+    /// Never behind the stored mark (I27).
+    pub now: Instant,
+    /// The wall clock can be trusted.
+    pub trusted: bool,
+    /// Where the mark has to move when this transaction writes.
+    mark: Option<Instant>,
+}
+
+/// Reads the clock against the ledger's mark and the boot clock.
 pub(super) async fn ledger_now(
     conn: &mut SqliteConnection,
     clock: &Clock,
     known: &Mutex<ClockOffset>,
-) -> Result<(Instant, bool), LedgerError> {
+) -> Result<LedgerTime, LedgerError> {
     let (mut mark, mut accepted) = (None, 0);
     let rows = sqlx::query("SELECT name, value FROM meta")
         .fetch_all(&mut *conn)
@@ -83,13 +93,24 @@ pub(super) async fn ledger_now(
             .and_then(|d| d.to_std().ok())
             .is_none_or(|d| d > TOLERANCE)
     };
-    if behind || apart {
-        return Ok((mark.unwrap_or(wall).max(wall), false));
+    let trusted = !behind && !apart;
+    let moves = trusted && mark.is_none_or(|mark| since(mark, wall) >= MARK_STEP);
+    Ok(LedgerTime {
+        now: mark.map_or(wall, |mark| mark.max(wall)),
+        trusted,
+        mark: moves.then_some(wall),
+    })
+}
+
+/// Moves the mark, within a transaction that writes anyway.
+pub(super) async fn move_mark(
+    conn: &mut SqliteConnection,
+    time: &LedgerTime,
+) -> Result<(), LedgerError> {
+    match time.mark {
+        Some(mark) => set_meta(conn, "clock_mark", micros(mark)).await,
+        None => Ok(()),
     }
-    if mark.is_none_or(|mark| since(mark, wall) >= MARK_STEP) {
-        set_meta(conn, "clock_mark", micros(wall)).await?;
-    }
-    Ok((mark.map_or(wall, |mark| mark.max(wall)), true))
 }
 
 async fn set_meta(
@@ -247,7 +268,7 @@ pub(super) async fn attempt_ended(
     outcome: &Outcome,
 ) -> Result<(), LedgerError> {
     let known = tool(tx, &row.tool).await?;
-    let health = if outcome.class == OutcomeClass::NotSent {
+    let health = if outcome.class == OutcomeClass::NotSent || !watched(tx, &row.tool)? {
         Health::Unclear
     } else if outcome.class.is_outage() {
         Health::Ill
@@ -284,9 +305,17 @@ pub(super) async fn connection_failed(
     name: &ToolName,
     operation: &OperationId,
 ) -> Result<(), LedgerError> {
+    if !watched(tx, name)? {
+        return Ok(());
+    }
     let known = tool(tx, name).await?;
     let circuit = known.circuit.after(operation, Health::Ill, tx.now);
     set_circuit(tx, name, &circuit).await
+}
+
+/// Whether failures may open the tool's circuit.
+fn watched(tx: &Tx<'_>, tool: &ToolName) -> Result<bool, LedgerError> {
+    Ok(tx.terms(tool)?.policy.circuit)
 }
 
 pub(super) async fn probed(
