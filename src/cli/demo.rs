@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::args::DemoArgs;
 use super::context::Context;
-use super::doors::demo::{self, DemoConfig};
 use super::screen;
+use crate::demo::{self, DemoConfig};
 use crate::error::{Exit, Failure};
 use crate::simulator::Plan;
 
@@ -16,8 +16,9 @@ pub(super) async fn run(cx: &Context, args: &DemoArgs) -> Result<Exit, Failure> 
     if args.list {
         return list(cx);
     }
-    let config = config(cx, args)?;
+    let mut config = config(cx, args)?;
     if args.headless {
+        config.calls = args.calls.unwrap_or(CALLS);
         return headless(cx, config).await;
     }
     let (ascii, theme) = (args.ascii, args.theme.as_deref());
@@ -73,7 +74,8 @@ fn config(cx: &Context, args: &DemoArgs) -> Result<DemoConfig, Failure> {
         scenario: Some(args.scenario.clone()),
         seed: args.seed,
         speed: args.speed,
-        calls: args.calls.unwrap_or(CALLS),
+        // None: as many as its own kind of run needs.
+        calls: args.calls.unwrap_or(0),
         keep,
         rows: args.rows.unwrap_or(0),
     })

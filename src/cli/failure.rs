@@ -1,14 +1,14 @@
 //! Which error of which module leads to which exit code, code word and hint.
 
-use super::doors::demo::DemoError;
-use super::doors::tui::TuiError;
 use crate::config::{ConfigError, SecretError};
+use crate::demo::DemoError;
 use crate::domain::review_event::ReviewRefusal;
 use crate::engine::EngineError;
 use crate::error::{Exit, Failure};
 use crate::ledger::LedgerError;
 use crate::provider::stripe::StripeConfigError;
 use crate::review::GateError;
+use crate::tui::TuiError;
 
 impl From<ConfigError> for Failure {
     fn from(e: ConfigError) -> Self {
@@ -106,6 +106,7 @@ impl From<GateError> for Failure {
 fn refusal_code(refusal: &ReviewRefusal) -> &'static str {
     match refusal {
         ReviewRefusal::NoteMissing => "note_missing",
+        ReviewRefusal::VersionMissing => "version_missing",
         ReviewRefusal::MovedOn { .. } => "moved_on",
         ReviewRefusal::NotPermitted { .. } => "not_permitted",
         ReviewRefusal::ClosedSame { .. } | ReviewRefusal::ClosedOther { .. } => "already_closed",

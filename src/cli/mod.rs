@@ -13,7 +13,6 @@ mod clock;
 mod config;
 mod demo;
 mod doctor;
-mod doors;
 mod failure;
 mod ops;
 mod screen;

@@ -8,11 +8,11 @@ use tokio::sync::watch;
 
 use super::args::{Color, ScreenArgs};
 use super::context::{Context, Desk, Keys};
-use super::doors::tui::{self, Environment, ThemeName, Timezone, TuiDeps, UiOptions};
 use crate::config::{Config, TimeZone};
 use crate::engine::{Engine, EngineDeps, EngineHealth};
 use crate::error::{Exit, Failure};
 use crate::ledger::sqlite::OpenMode;
+use crate::tui::{self, Environment, ThemeName, Timezone, TuiDeps, UiOptions};
 
 /// How long what is in flight may take when the screen is left (L8).
 const DRAIN: Duration = Duration::from_secs(5);

@@ -1,8 +1,8 @@
 //! `verify`: audits a ledger against every invariant; read-only.
 
 use super::context::Context;
-use super::doors::verify::verify;
 use crate::error::{Exit, Failure};
+use crate::ledger::verify::verify;
 
 pub(super) async fn run(cx: &Context) -> Result<Exit, Failure> {
     // A wrong configuration must not keep anybody from auditing a ledger that is named.
