@@ -70,12 +70,16 @@
 //! - *a view*: one file in `tui/view`, a tab in the model.
 //! - *a store*: implement [`ledger::Ledger`] and run `tests/ledger.rs` against it.
 
+pub mod cli;
 pub mod clock;
 pub mod config;
+pub mod demo;
 pub mod domain;
 pub mod engine;
+pub mod error;
 pub mod ledger;
 pub mod provider;
 pub mod review;
 pub mod simulator;
+pub mod telemetry;
 pub mod tui;

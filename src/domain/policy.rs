@@ -186,6 +186,9 @@ pub struct ToolPolicy {
     pub max_per_operation: u32,
     pub backoff: Backoff,
     pub rate: Rate,
+    /// Whether failures in a row open the tool's circuit. Always, but for the demo's counted runs:
+    /// there the failures are planned and their order of arrival must not change the counts.
+    pub circuit: bool,
     pub repeat: Repeat,
     pub lookup_cooldown: Duration,
     pub claim_ttl: Duration,
@@ -211,6 +214,7 @@ impl ToolPolicy {
                 count: 5,
                 per: Duration::from_secs(1),
             },
+            circuit: true,
             repeat: Repeat::Answer,
             lookup_cooldown: Duration::from_secs(30),
             claim_ttl: Duration::from_mins(15),

@@ -1,12 +1,17 @@
-//! The audit chain: each entry's hash covers the entry and the hash before it, per operation (I23).
+//! The audit chain: each entry's hash covers the entry and the hash before it, per operation, and
+//! each entry carries a digest of the row it left behind (I23).
+//!
+//! Owns: those two numbers. Never: reads or writes. Tests: `tests/verify/`.
 
-use crate::domain::ids::OperationId;
+use super::row::micros;
+use crate::domain::Instant;
 use crate::domain::key::hex_digest;
+use crate::domain::operation::{OperationRow, Proposal};
 
 /// What one entry's hash covers, besides the hash before it.
 #[derive(Debug)]
 pub(super) struct Link<'a> {
-    pub operation: &'a OperationId,
+    pub operation: &'a str,
     pub seq: i64,
     /// Microseconds UTC.
     pub at: i64,
@@ -23,7 +28,7 @@ pub(super) fn hash(before: &str, link: &Link<'_>) -> String {
     let at = link.at.to_string();
     let parts = [
         before,
-        link.operation.as_str(),
+        link.operation,
         &seq,
         &at,
         link.actor,
@@ -31,12 +36,87 @@ pub(super) fn hash(before: &str, link: &Link<'_>) -> String {
         link.action,
         link.detail,
     ];
-    // Each part with its length, so that no two different entries read the same.
-    let text = parts.iter().fold(String::new(), |mut text, part| {
-        text.push_str(&part.len().to_string());
-        text.push(':');
-        text.push_str(part);
-        text
-    });
+    let mut text = String::new();
+    for part in parts {
+        measured(&mut text, part);
+    }
     hex_digest(text.as_bytes())
+}
+
+/// Each part with its length, so that no two different lists of parts read the same.
+fn measured(text: &mut String, part: &str) {
+    text.push_str(&part.len().to_string());
+    text.push(':');
+    text.push_str(part);
+}
+
+/// A digest of every column of a row that has a value, by name: a column that a later version adds
+/// does not change the digests of rows that leave it empty. The number of the audit entry itself and
+/// what follows from the configuration (`decidable_at`) are left out.
+pub(super) fn row_digest(row: &OperationRow) -> String {
+    let at = |at: Instant| micros(at).to_string();
+    let mut text = String::new();
+    let mut put = |name: &str, value: Option<&str>| {
+        if let Some(value) = value {
+            measured(&mut text, name);
+            measured(&mut text, value);
+        }
+    };
+    put("operation_id", Some(row.id.as_str()));
+    put("tool", Some(row.tool.as_str()));
+    put("identity", Some(row.identity.as_str()));
+    put("order_id", Some(row.order_id.as_str()));
+    put("amount_cents", Some(&row.money.minor().to_string()));
+    put("currency", Some(row.money.currency().as_str()));
+    put("provider", Some(row.provider.as_str()));
+    put("payment", row.payment.as_ref().map(|p| p.as_str()));
+    put("charge", row.charge.as_ref().map(|c| c.as_str()));
+    put("after", row.after.as_ref().map(|a| a.as_str()));
+    put("status", Some(row.status.as_str()));
+    put("effect", Some(row.effect.into()));
+    put("held", row.held.then_some("1"));
+    put("approved_by", row.approved_by.as_ref().map(|a| a.as_str()));
+    put("contradicted", row.contradicted.map(<&str>::from));
+    put("idempotency_key", Some(&row.key.to_string()));
+    put("request", Some(&hex_digest(&row.request)));
+    put("attempts", Some(&row.attempts.to_string()));
+    put("attempts_max", Some(&row.attempts_max.to_string()));
+    put("key_created_at", Some(&at(row.key_created_at)));
+    put("key_expires_at", row.key_expires_at.map(at).as_deref());
+    put(
+        "first_authorised_at",
+        row.first_authorised_at.map(at).as_deref(),
+    );
+    put(
+        "last_authorised_at",
+        row.last_authorised_at.map(at).as_deref(),
+    );
+    put("last_outcome", row.last_outcome.map(|o| o.as_str()));
+    put("reason", row.reason.map(<&str>::from));
+    put("failure", row.failure.map(<&str>::from));
+    put(
+        "failure_text",
+        row.failure_text.as_ref().map(|t| t.as_str()),
+    );
+    put("verdict", row.verdict.map(|v| v.as_str()));
+    put(
+        "provider_ref",
+        row.provider_ref.as_ref().map(|p| p.as_str()),
+    );
+    put("pending_since", row.pending_since.map(at).as_deref());
+    put("version", Some(&row.version.to_string()));
+    put("corrections", Some(&row.corrections.to_string()));
+    put("created_at", Some(&at(row.created_at)));
+    put("updated_at", Some(&at(row.updated_at)));
+    put("unknown_at", row.unknown_at.map(at).as_deref());
+    put("closed_at", row.closed_at.map(at).as_deref());
+    put("closed_by", row.closed_by.as_deref());
+    put("proposal", row.proposal.as_ref().map(proposed).as_deref());
+    hex_digest(text.as_bytes())
+}
+
+/// What a proposal is bound to; not its JSON, whose spelling may change between versions.
+fn proposed(p: &Proposal) -> String {
+    let (decision, at) = (p.decision.status().as_str(), micros(p.expires_at));
+    format!("{} {} {} {decision} {at}", p.version, p.digest, p.by)
 }

@@ -2,12 +2,14 @@
 //!
 //! Owns: durability, the transaction around each step, leases, the audit chain, paging. Never:
 //! talks to a provider, decides anything about money (it calls `domain`), or keeps a transaction
-//! open across a provider call. Tests: `tests/ledger.rs`, one suite for every store.
+//! open across a provider call. Tests: `tests/ledger/`, one suite for every store; `tests/verify/`.
 
 mod audit;
 pub mod query;
 mod row;
 pub mod sqlite;
+pub mod verify;
+pub mod view;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -5,6 +5,7 @@
 //! provider. The screen and the CLI both come through here. Tests: `tests/review.rs`.
 
 mod asking;
+mod lead;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

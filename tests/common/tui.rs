@@ -286,6 +286,7 @@ pub fn operation(row: OperationRow) -> Operation {
         already_refunded: false,
     };
     let attempt = |number: u32, secs: u64, result| Attempt {
+        agent: "northwind".parse().expect("agent"),
         number,
         call: name(if number < 3 { "toolu_01" } else { "toolu_02" }),
         authorised_at: ago(secs),

@@ -8,7 +8,10 @@ use std::path::{Path, PathBuf};
 use crate::ledger::LedgerError;
 
 /// The path in a ledger's location: `sqlite:PATH`, `sqlite://PATH` or a bare path.
-pub(super) fn path(location: &str) -> Result<PathBuf, LedgerError> {
+///
+/// # Errors
+/// A location of another kind, or none.
+pub fn path(location: &str) -> Result<PathBuf, LedgerError> {
     if location.starts_with("postgres:") || location.starts_with("postgresql:") {
         let why = "PostgreSQL ledgers are not in this version; use sqlite:PATH";
         return Err(LedgerError::NotALedger(why.into()));
@@ -62,7 +65,7 @@ pub fn network_name(magic: u64) -> Option<&'static str> {
 }
 
 /// Whether the file holds an SQLite database; `None` where it does not exist or is empty.
-pub(super) fn is_sqlite(path: &Path) -> Result<Option<bool>, LedgerError> {
+pub(in crate::ledger) fn is_sqlite(path: &Path) -> Result<Option<bool>, LedgerError> {
     let mut head = [0_u8; 16];
     let mut file = match File::open(path) {
         Ok(file) => file,

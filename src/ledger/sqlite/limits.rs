@@ -268,7 +268,7 @@ pub(super) async fn attempt_ended(
     outcome: &Outcome,
 ) -> Result<(), LedgerError> {
     let known = tool(tx, &row.tool).await?;
-    let health = if outcome.class == OutcomeClass::NotSent {
+    let health = if outcome.class == OutcomeClass::NotSent || !watched(tx, &row.tool)? {
         Health::Unclear
     } else if outcome.class.is_outage() {
         Health::Ill
@@ -305,9 +305,17 @@ pub(super) async fn connection_failed(
     name: &ToolName,
     operation: &OperationId,
 ) -> Result<(), LedgerError> {
+    if !watched(tx, name)? {
+        return Ok(());
+    }
     let known = tool(tx, name).await?;
     let circuit = known.circuit.after(operation, Health::Ill, tx.now);
     set_circuit(tx, name, &circuit).await
+}
+
+/// Whether failures may open the tool's circuit.
+fn watched(tx: &Tx<'_>, tool: &ToolName) -> Result<bool, LedgerError> {
+    Ok(tx.terms(tool)?.policy.circuit)
 }
 
 pub(super) async fn probed(

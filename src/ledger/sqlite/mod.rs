@@ -39,7 +39,11 @@ use crate::domain::policy::Terms;
 use crate::domain::tool_call::{RefundArguments, ToolCall, ToolResult};
 use crate::domain::transition::Event;
 
+pub(super) use files::is_sqlite;
+pub use files::{network_name, path};
 pub use open::OpenMode;
+pub(super) use open::{APPLICATION_ID, MIGRATIONS, connect_to_read};
+pub(super) use store::failed;
 
 /// A handle on a SQLite ledger. Cheap to clone.
 #[derive(Clone)]

@@ -16,9 +16,9 @@ use crate::domain::ids::ToolName;
 use crate::domain::policy::Terms;
 use crate::ledger::LedgerError;
 
-static MIGRATIONS: Migrator = sqlx::migrate!("migrations/sqlite");
+pub(in crate::ledger) static MIGRATIONS: Migrator = sqlx::migrate!("migrations/sqlite");
 /// `samk`: says that an SQLite file is a ledger.
-const APPLICATION_ID: i64 = 0x7361_6d6b;
+pub(in crate::ledger) const APPLICATION_ID: i64 = 0x7361_6d6b;
 /// Below this, WAL mode can lose committed data with two connections (`traps.md`, finding 2).
 const MIN_SQLITE: [u32; 3] = [3, 51, 3];
 /// How often another process's commits are looked for.
@@ -121,6 +121,24 @@ fn options(path: &Path) -> SqliteConnectOptions {
         .disable_statement_logging()
 }
 
+/// A connection that cannot write and that trusts nothing in the file, for auditing it. (SQLite does
+/// not parse the CHECKs of a file it opens read-only: what they guard has to be looked at.)
+pub(in crate::ledger) async fn connect_to_read(
+    path: &Path,
+) -> Result<SqliteConnection, LedgerError> {
+    SqliteConnectOptions::new()
+        .filename(path)
+        .read_only(true)
+        .busy_timeout(Duration::from_secs(10))
+        .pragma("query_only", "ON")
+        .pragma("cell_size_check", "ON")
+        .pragma("trusted_schema", "OFF")
+        .disable_statement_logging()
+        .connect()
+        .await
+        .map_err(store::failed)
+}
+
 /// Creates, upgrades or just checks the schema, and answers the writer's connection.
 async fn prepare(path: &Path, mode: OpenMode) -> Result<SqliteConnection, LedgerError> {
     if files::is_sqlite(path)?.is_none() {
@@ -136,7 +154,10 @@ async fn prepare(path: &Path, mode: OpenMode) -> Result<SqliteConnection, Ledger
                 .execute(&mut conn)
                 .await
                 .map_err(store::failed)?;
-            MIGRATIONS.run(&mut conn).await.map_err(migration)?;
+            MIGRATIONS
+                .run_direct(None, &mut conn, false)
+                .await
+                .map_err(migration)?;
             return Ok(conn);
         }
     }
@@ -153,7 +174,10 @@ async fn prepare(path: &Path, mode: OpenMode) -> Result<SqliteConnection, Ledger
             return Err(LedgerError::NotALedger(why.into()));
         }
         let _lock = files::migration_lock(path).await?;
-        MIGRATIONS.run(&mut conn).await.map_err(migration)?;
+        MIGRATIONS
+            .run_direct(None, &mut conn, false)
+            .await
+            .map_err(migration)?;
     }
     if schema(&mut conn).await? > newest() {
         let why = "the ledger was written by a newer samekey; use that version";

@@ -53,7 +53,9 @@ pub(super) async fn open(
         actor: Actor::Agent(call.call.agent.clone()),
         action: Action::Opened,
         detail: json!({
-            "call": call.call.id, "identity": row.identity.as_str(), "payment": row.payment,
+            "call": call.call.id, "identity": row.identity.as_str(), "amount_cents": row.money.minor(),
+            "currency": row.money.currency(), "provider": row.provider, "payment": row.payment,
+            "charge": row.charge, "after": row.after,
             "key_fingerprint": row.key.fingerprint(), "request_hash": row.request_hash,
             "attempts_max": row.attempts_max, "held": held, "status": row.status, "version": 1,
         }),

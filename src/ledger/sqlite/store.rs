@@ -1,5 +1,6 @@
 //! Loading an operation with its history, and writing a step: every column in one place.
 
+use serde_json::Value;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, SqliteConnection};
 
@@ -15,7 +16,7 @@ use crate::ledger::row::{self, micros, to_json};
 
 /// An error of SQLite in the ledger's words; constraint and trigger names stay readable.
 #[allow(clippy::needless_pass_by_value, reason = "reads as map_err(failed)")]
-pub(super) fn failed(error: sqlx::Error) -> LedgerError {
+pub(in crate::ledger) fn failed(error: sqlx::Error) -> LedgerError {
     let sqlx::Error::Database(db) = &error else {
         return LedgerError::Unreachable(error.to_string());
     };
@@ -197,7 +198,7 @@ pub(super) async fn insert(
         .execute(&mut *tx.conn)
         .await
         .map_err(failed)?;
-    write_audit(tx, row, audit).await
+    write_audit(tx, row, 0, audit).await
 }
 
 /// Writes a step: the row where nobody moved first, its new attempts and evidence, its audit entry.
@@ -247,7 +248,7 @@ pub(super) async fn save(
         }
     }
     write_evidence(tx, step).await?;
-    write_audit(tx, &step.op.row, &step.audit).await
+    write_audit(tx, &step.op.row, step.op.evidence.len(), &step.audit).await
 }
 
 async fn update_row(tx: &mut Tx<'_>, before: &Operation, step: &Step) -> Result<(), LedgerError> {
@@ -343,9 +344,12 @@ async fn write_evidence(tx: &mut Tx<'_>, step: &Step) -> Result<(), LedgerError>
     Ok(())
 }
 
+/// The audit entry of a change, with what the change left behind: a digest of the row and how much
+/// evidence there is, so that `verify` notices what was changed past the ledger.
 async fn write_audit(
     tx: &mut Tx<'_>,
     row: &OperationRow,
+    evidence: usize,
     entry: &AuditEntry,
 ) -> Result<(), LedgerError> {
     let before: Option<String> =
@@ -357,9 +361,14 @@ async fn write_audit(
             .map_err(failed)?;
     let at = micros(tx.now);
     let actor = entry.actor.to_string();
-    let detail = to_json(&entry.detail)?;
+    let mut detail = entry.detail.clone();
+    if let Value::Object(map) = &mut detail {
+        map.insert("evidence".into(), evidence.into());
+        map.insert("row".into(), audit::row_digest(row).into());
+    }
+    let detail = to_json(&detail)?;
     let link = Link {
-        operation: &row.id,
+        operation: row.id.as_str(),
         seq: row.audit_seq,
         at,
         actor: &actor,
