@@ -2,6 +2,12 @@
 //! modes on every way out, signals, job control, quitting, and a decision from key to audit.
 //!
 //! Each story starts this very test program again, in one of the ignored tests below, as the child.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test that cannot go on has failed"
+)]
 
 mod common;
 #[path = "common/pty.rs"]

@@ -189,7 +189,8 @@ pub async fn run(deps: TuiDeps, stop_engine: impl AsyncFnOnce()) -> Result<(), T
         };
         event_loop::run(model, screen, sources, stop_engine).await
     };
-    terminal::on_screen(screen).await
+    // Boxed: its state is large, and callers carry it through their own futures.
+    terminal::on_screen(Box::pin(screen)).await
 }
 
 /// Reads once and gives one frame as text, trailing spaces removed.

@@ -73,7 +73,7 @@ impl Pty {
         thread::spawn({
             let emulator = Arc::clone(&emulator);
             move || {
-                let mut buffer = [0; 64 * 1024];
+                let mut buffer = vec![0; 64 * 1024];
                 loop {
                     let read = reader.read(&mut buffer).unwrap_or(0);
                     let mut seen = emulator.seen.lock().expect("the emulator");

@@ -261,7 +261,7 @@ fn about(model: &Model, dialog: &Dialog, op: &Operation, width: usize, out: &mut
         Role::Text,
     );
     let (status, role) = super::table::status(model, row, false);
-    let reason = super::table::reason(row, false);
+    let reason = super::table::reason(row);
     tell(
         "status",
         format!("{status}  {reason}  (version {})", dialog.frozen.version()),
