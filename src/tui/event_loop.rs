@@ -10,7 +10,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use crossterm::event::{Event, EventStream};
-use futures_util::Stream;
+use futures_util::{FutureExt as _, Stream};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Interval, MissedTickBehavior, Sleep, interval, sleep};
@@ -77,7 +77,7 @@ pub async fn run(
             std::future::pending::<()>().await;
         }
     };
-    let mut drain = pin!(drain);
+    let mut drain = pin!(drain.fuse());
     let mut begin = Some(begin);
     let end = drive(
         &mut model,
@@ -92,10 +92,10 @@ pub async fn run(
         tracing::warn!(%error, "the terminal is gone");
         End::Vanished
     });
-    if end == End::Vanished
-        && let Some(begin) = begin.take()
-    {
-        let _ = begin.send(());
+    if end == End::Vanished {
+        if let Some(begin) = begin.take() {
+            let _ = begin.send(());
+        }
         let _ = tokio::time::timeout(DRAIN_UNSEEN, drain).await;
     }
     if end == End::Left {

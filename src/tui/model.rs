@@ -11,7 +11,9 @@ use chrono::FixedOffset;
 use super::action::{Access, Asked, Frozen, Level, Person};
 use super::format::{Stamp, Times};
 use super::keymap::{Context, Key, Keymap};
-use super::message::{Counts, DetailView, EngineHealth, Engines, Filter, PageQuery, Sort, Tab};
+use super::message::{
+    Counts, DetailView, EngineHealth, Engines, Filter, PageQuery, Sort, Standing, Tab,
+};
 use super::query::Fault;
 use super::selection::{List, PAGE};
 use super::text_field::TextField;
@@ -238,6 +240,7 @@ pub struct Model {
     pub counts: Option<Counts>,
     pub tools: BTreeMap<ToolName, Terms>,
     pub engines: Engines,
+    pub standing: Vec<Standing>,
     pub reading: Reading,
     pub focus: Focus,
     pub detail: DetailPane,
@@ -289,6 +292,7 @@ impl Model {
             counts: None,
             tools: BTreeMap::new(),
             engines: Engines::default(),
+            standing: Vec::new(),
             reading: Reading::default(),
             focus: Focus::List,
             detail: DetailPane::default(),

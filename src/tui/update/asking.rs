@@ -196,6 +196,10 @@ pub fn pressed(model: &mut Model, key: Key, repeat: bool, burst: bool) -> Vec<Ef
         return Vec::new();
     }
     let Meaning::Action(action) = meaning else {
+        if key.text().is_some() && !dialog.fields.is_empty() && dialog.stage == Stage::Open {
+            dialog.missing = Some("tab goes to the first field");
+            model.touch();
+        }
         return Vec::new();
     };
     match action {

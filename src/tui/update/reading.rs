@@ -67,13 +67,15 @@ pub fn loaded(model: &mut Model, loaded: Loaded) -> Vec<Effect> {
     model.counts = Some(loaded.counts);
     model.tools.extend(loaded.tools);
     model.engines = loaded.engines;
+    let rearranged = model.standing != loaded.standing;
+    model.standing = loaded.standing;
     let mut effects = ring(model, loaded.review.as_deref(), &loaded.page);
     asking::notice_moves(model, versions(&loaded.page, &loaded.others));
     let (before, locked) = (model.list.cursor().cloned(), model.dialog.is_some());
     model
         .list
         .refresh(model.tab, loaded.page, loaded.others, locked, model.now);
-    if recovered {
+    if recovered || rearranged {
         refit(model);
     }
     if before.as_ref() != model.list.cursor() {

@@ -35,6 +35,9 @@ pub fn lines(model: &Model, width: usize) -> Vec<(Role, String)> {
     } else if let EngineState::Down(why) = &model.health.state {
         lines.push((Role::Alarm, format!("the engine is down: {why}")));
     }
+    for standing in &model.standing {
+        lines.push((Role::Warn, format!("{}: {}", standing.tool, standing.why)));
+    }
     if let Some(notice) = &model.environment.notice {
         lines.push((Role::Warn, notice.clone()));
     }
