@@ -147,7 +147,7 @@ fn keys(model: &Model, frame: &mut Frame<'_>, area: Rect) {
 /// Whether an action can come to anything on the row under the cursor; the gate has the last word.
 fn is_useful(model: &Model, action: Action) -> bool {
     if !action.acts() {
-        return true;
+        return action != Action::Open || model.list.current().is_some();
     }
     let Some(entry) = model.list.current() else {
         return false;
