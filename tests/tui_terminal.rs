@@ -13,6 +13,7 @@ mod common;
 #[path = "common/pty.rs"]
 mod pty;
 
+use std::io::IsTerminal as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -94,6 +95,10 @@ impl Child {
 }
 
 fn screen(ui: UiOptions, stop: impl AsyncFnOnce(watch::Sender<EngineHealth>)) {
+    if !std::io::stdout().is_terminal() {
+        // Somebody runs the ignored tests by themselves.
+        return;
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -242,6 +247,9 @@ fn sigterm_and_sighup_end_it_properly() {
 #[test]
 #[ignore = "run by the stories, on a terminal"]
 fn child_that_is_a_terminal() {
+    if !std::io::stdout().is_terminal() {
+        return;
+    }
     let mut command = child("child_plain");
     // No controlling terminal, so no SIGHUP: only looking can tell that it is gone.
     command.set_controlling_tty(false);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use chrono::FixedOffset;
 
-use super::action::{Access, Asked, Frozen, Level, Person};
+use super::action::{Access, Asked, Frozen, Person};
 use super::format::{Stamp, Times};
 use super::keymap::{Context, Key, Keymap};
 use super::message::{
@@ -163,14 +163,6 @@ pub struct Dialog {
     pub shown: bool,
     /// What is missing, after somebody tried to confirm.
     pub missing: Option<&'static str>,
-}
-
-impl Dialog {
-    /// Whether anything typed is still to come or to be seen: the row must not move beneath.
-    #[must_use]
-    pub fn level(&self) -> Option<Level> {
-        self.asked.as_ref().map(|a| a.level)
-    }
 }
 
 /// One line for the person, for a while.

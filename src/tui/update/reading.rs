@@ -3,7 +3,7 @@
 use super::super::effect::{Effect, Load, Query};
 use super::super::format;
 use super::super::message::{DetailView, Edge, Loaded, Page, PageQuery, Tab};
-use super::super::model::{Focus, Model, Stage};
+use super::super::model::{Focus, Model};
 use super::super::selection::List;
 use super::super::view::layout;
 use super::{asking, refit};
@@ -256,9 +256,4 @@ pub fn cursor_moved(model: &mut Model) -> Vec<Effect> {
     let mut effects = want_detail(model);
     effects.extend(want_more(model));
     effects
-}
-
-/// Whether the row under a dialog is still at the version that was looked at.
-pub fn is_open(stage: &Stage) -> bool {
-    matches!(stage, Stage::Open | Stage::MovedOn(_))
 }

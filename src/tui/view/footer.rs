@@ -71,7 +71,10 @@ fn says(model: &Model) -> Vec<(Role, String)> {
         .as_ref()
         .is_some_and(|d| d.stage == Stage::Asking)
     {
-        out.push((Role::Dim, "asking … esc cancels".to_owned()));
+        out.push((
+            Role::Dim,
+            format!("asking{} esc cancels", model.theme.glyphs.wait),
+        ));
     }
     if let Some(notice) = &model.notice {
         out.push((notice.role, notice.text.clone()));
