@@ -43,7 +43,8 @@ pub fn duration(text: &str) -> Result<Duration, &'static str> {
 pub(super) fn rate(text: &str) -> Option<Rate> {
     let (count, unit) = text.split_once('/')?;
     let count = count.parse().ok().filter(|n| *n > 0)?;
-    let per = duration(&format!("1{unit}")).ok()?;
+    let (_, ms) = UNITS.iter().find(|(name, _)| *name == unit)?;
+    let per = Duration::from_millis(*ms);
     Some(Rate { count, per })
 }
 
