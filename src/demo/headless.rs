@@ -70,11 +70,13 @@ pub(super) fn batch(stage: &Stage, calls: u32) -> Result<Arc<Vec<Customer>>, Dem
     Ok(Arc::new(stage.customers.batch(calls)?))
 }
 
-/// SHIM until `ledger::verify` is merged; then:
-/// `verify(path).await?.violations.len()`.
-#[allow(clippy::unused_async, reason = "the real one waits")]
-async fn violations(_ledger: &std::path::Path) -> Result<u64, DemoError> {
-    Ok(0)
+/// What the audit of the run's ledger finds.
+async fn violations(ledger: &std::path::Path) -> Result<u64, DemoError> {
+    let report = crate::ledger::verify::verify(ledger).await?;
+    for violation in &report.violations {
+        tracing::error!(?violation, "the audit found a violation");
+    }
+    Ok(u64::try_from(report.violations.len()).unwrap_or(u64::MAX))
 }
 
 /// Serves all customers through both clients at once.
