@@ -193,7 +193,7 @@ pub fn span(duration: Duration) -> String {
     let (d, h, m) = (s / 86_400, s / 3_600 % 24, s / 60 % 60);
     match (d, h, m) {
         (0, 0, 0) => format!("{s}s"),
-        (0, 0, m) if m < 10 && s % 60 != 0 => format!("{m}m{}s", s % 60),
+        (0, 0, m) if m < 10 && !s.is_multiple_of(60) => format!("{m}m{}s", s % 60),
         (0, 0, m) => format!("{m}m"),
         (0, h, 0) => format!("{h}h"),
         (0, h, m) => format!("{h}h{m}m"),

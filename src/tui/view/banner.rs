@@ -13,7 +13,7 @@ pub fn draw(model: &Model, frame: &mut Frame<'_>, area: Rect) {
     let theme = &model.theme;
     let mut lines: Vec<(Role, String)> = Vec::new();
     if let Some(why) = &model.reading.problem {
-        lines.push((Role::Alarm, format!("the ledger could not be read: {why}")));
+        lines.push((Role::Alarm, why.clone()));
     }
     if let Some(alarm) = &model.health.alarm {
         lines.push((Role::Alarm, format!("nothing is sent: {alarm}")));

@@ -261,7 +261,7 @@ fn about(model: &Model, dialog: &Dialog, op: &Operation, width: usize, out: &mut
         Role::Text,
     );
     let (status, role) = super::table::status(model, row, false);
-    let reason = super::table::reason(row, false);
+    let reason = super::table::reason(row);
     tell(
         "status",
         format!("{status}  {reason}  (version {})", dialog.frozen.version()),
@@ -273,12 +273,12 @@ fn about(model: &Model, dialog: &Dialog, op: &Operation, width: usize, out: &mut
         attempts.push_str(", ONE IN FLIGHT");
     }
     tell("attempts", attempts, Role::Text);
-    let mut key = format!("{} old", format::age(row.key_created_at, model.now));
-    match row.key_expires_at {
-        Some(at) if at <= model.now => key.push_str(", its time is over"),
-        Some(at) => key.push_str(&format!(", {} left", format::left(at, model.now))),
-        None => key.push_str(", never sent"),
-    }
+    let left = match row.key_expires_at {
+        Some(at) if at <= model.now => "its time is over".to_owned(),
+        Some(at) => format!("{} left", format::left(at, model.now)),
+        None => "never sent".to_owned(),
+    };
+    let key = format!("{} old, {left}", format::age(row.key_created_at, model.now));
     tell("key", key, Role::Text);
     let verdict = row.verdict.map_or("none", |v| v.as_str()).replace('_', " ");
     let effect: &str = row.effect.into();
