@@ -6,7 +6,7 @@
 //!   `play` the sequence of a customer's calls,
 //! - `desk` the calls through samekey, `naive` the same calls without it, `tally` what both made
 //!   happen, `summary` how it is told,
-//! - `limits` clock, limits and timeouts, `stage` everything that has to run, `prefill` rows that
+//! - `limits` clock, limits and timeouts, `rounds` the clock of a counted run, `stage` everything that has to run, `prefill` rows that
 //!   were there before,
 //! - `headless` a counted run, `live` an endless one, `screen` the live one on the dashboard.
 //!
@@ -22,6 +22,7 @@ mod live;
 mod naive;
 mod play;
 mod prefill;
+mod rounds;
 mod screen;
 mod spelling;
 mod stage;
@@ -45,8 +46,8 @@ pub struct DemoConfig {
     pub scenario: Option<String>,
     /// Decides customers, calls and faults.
     pub seed: u64,
-    /// How many times as fast as real time engine and provider live; by default 1 on the screen and
-    /// 20 for a counted run, which never goes faster than honest replies can follow.
+    /// How many times as fast as real time engine, provider and agents live; 1 on the screen if not
+    /// given. A counted run lives at most 40 times as fast, and slower where the machine is busy.
     pub speed: Option<u32>,
     /// Tool calls of a counted run.
     pub calls: u32,
