@@ -47,15 +47,23 @@ fn offset(clock: &Clock) -> TimeDelta {
         .unwrap_or(TimeDelta::MAX)
 }
 
-/// The ledger's time, never behind its mark, and whether the wall clock can be trusted (I27).
-pub(super) async fn ledger_now(
+/// What the clocks say, measured by the ledger's mark.
+struct Reading {
+    wall: Instant,
+    /// The newest instant that any process wrote at.
+    mark: Option<Instant>,
+    /// The wall clock can be trusted.
+    ok: bool,
+}
+
+async fn read_clock(
     conn: &mut SqliteConnection,
     clock: &Clock,
     known: &Mutex<ClockOffset>,
-) -> Result<(Instant, bool), LedgerError> {
+) -> Result<Reading, LedgerError> {
     let (mut mark, mut accepted) = (None, 0);
     let rows = sqlx::query("SELECT name, value FROM meta")
-        .fetch_all(&mut *conn)
+        .fetch_all(conn)
         .await
         .map_err(store::failed)?;
     for row in &rows {
@@ -68,28 +76,45 @@ pub(super) async fn ledger_now(
     }
     let wall = clock.now();
     let behind = mark.is_some_and(|mark| since(wall, mark) > TOLERANCE);
-    let apart = {
-        let mut known = known
-            .lock()
-            .map_err(|e| LedgerError::Unreachable(e.to_string()))?;
-        if known.accepted != accepted {
-            *known = ClockOffset {
-                offset: offset(clock),
-                accepted,
-            };
-        }
-        let apart = offset(clock).checked_sub(&known.offset).map(|d| d.abs());
-        apart
-            .and_then(|d| d.to_std().ok())
-            .is_none_or(|d| d > TOLERANCE)
-    };
-    if behind || apart {
-        return Ok((mark.unwrap_or(wall).max(wall), false));
+    let mut known = known
+        .lock()
+        .map_err(|e| LedgerError::Unreachable(e.to_string()))?;
+    if known.accepted != accepted {
+        *known = ClockOffset {
+            offset: offset(clock),
+            accepted,
+        };
     }
-    if mark.is_none_or(|mark| since(mark, wall) >= MARK_STEP) {
+    let apart = offset(clock).checked_sub(&known.offset).map(|d| d.abs());
+    let apart = apart
+        .and_then(|d| d.to_std().ok())
+        .is_none_or(|d| d > TOLERANCE);
+    let ok = !(behind || apart);
+    Ok(Reading { wall, mark, ok })
+}
+
+/// The ledger's time, never behind its mark, and whether the wall clock can be trusted (I27).
+pub(super) async fn ledger_now(
+    conn: &mut SqliteConnection,
+    clock: &Clock,
+    known: &Mutex<ClockOffset>,
+) -> Result<(Instant, bool), LedgerError> {
+    let Reading { wall, mark, ok } = read_clock(conn, clock, known).await?;
+    if ok && mark.is_none_or(|mark| since(mark, wall) >= MARK_STEP) {
         set_meta(conn, "clock_mark", micros(wall)).await?;
     }
-    Ok((mark.map_or(wall, |mark| mark.max(wall)), true))
+    Ok((mark.map_or(wall, |mark| mark.max(wall)), ok))
+}
+
+/// Whether the wall clock can be trusted; asked by readers too, so nothing is written.
+pub(super) async fn clock_ok(
+    conn: &mut SqliteConnection,
+    clock: &Clock,
+    known: &Mutex<ClockOffset>,
+) -> Result<bool, LedgerError> {
+    read_clock(conn, clock, known)
+        .await
+        .map(|reading| reading.ok)
 }
 
 async fn set_meta(
@@ -323,11 +348,16 @@ pub(super) async fn begin_lookup(
     operation: &OperationId,
     by: &ReviewerName,
 ) -> Result<Result<(), LookupBusy>, LedgerError> {
-    let tool: String = sqlx::query_scalar("SELECT tool FROM operations WHERE operation_id = ?")
-        .bind(operation.as_str())
-        .fetch_one(&mut *tx.conn)
-        .await
-        .map_err(store::failed)?;
+    let tool: Option<String> =
+        sqlx::query_scalar("SELECT tool FROM operations WHERE operation_id = ?")
+            .bind(operation.as_str())
+            .fetch_optional(&mut *tx.conn)
+            .await
+            .map_err(store::failed)?;
+    let Some(tool) = tool else {
+        let why = format!("there is no operation {operation}");
+        return Err(LedgerError::Damaged(why));
+    };
     let tool = ToolName::parse(&tool).map_err(|e| LedgerError::Damaged(format!("tool {e}")))?;
     let cooldown = tx.terms(&tool)?.policy.lookup_cooldown;
     let last = sqlx::query("SELECT * FROM lookups WHERE operation_id = ?")
