@@ -151,7 +151,8 @@ pub(super) async fn page(inner: &Arc<Inner>, query: &PageQuery) -> Result<Page, 
         .bind(f.age_over.map(before))
         .bind(f.left_under.map(until))
         .bind(f.amount_over)
-        .bind(f.text.as_ref().map(|t| t.to_lowercase()))
+        // SQLite's lower() knows ASCII only; both sides have to fold alike.
+        .bind(f.text.as_ref().map(|t| t.to_ascii_lowercase()))
         .bind(query.after.as_ref().map(OperationId::as_str))
         .bind(i64::from(limit) + 1)
         .fetch_all(&mut *conn)
