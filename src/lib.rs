@@ -1,10 +1,85 @@
-//! samekey: one intended side effect stays one, however often an AI agent asks for it.
+//! samekey: one intended side effect stays one, however often an AI agent asks for it, and a person
+//! sees and settles what nobody knows. This page is the architecture; the code is held to it by
+//! `tests/tidy.rs`.
+//!
+//! # Bird's-eye view
+//!
+//! ```text
+//!  agents ──► cli submit ──────────────────┐
+//!                                          ▼
+//!   provider ◄── engine ──► ledger ◄── review ◄── tui, cli        (people)
+//!                  │          │          │
+//!                  └── domain (pure) ────┘
+//! ```
+//!
+//! A tool call is accepted durably. An engine takes it under a lease, asks the ledger for the row of
+//! its effect (get), reads the provider (check), and opens one row with one random key (open): all
+//! committed before anything is sent. Each attempt is counted in a committed transaction (authorise)
+//! before its first byte leaves, always with the row's key and stored bytes. When nobody can know the
+//! outcome, the row becomes `unknown`: nothing more is sent, every later call hears `checking`, and a
+//! person looks it up and closes it through `review`.
+//!
+//! # Code map
+//!
+//! | room | owns | never |
+//! |---|---|---|
+//! | [`domain`] | every rule about money: statuses, outcome classes, evidence, verdicts, the closing matrix | waits, reads the time, draws lots |
+//! | [`ledger`] | durability; one transaction per domain step; audit chain; leases | decides; keeps a transaction open across a provider call |
+//! | [`provider`] | the wire of one provider: one request per attempt, classification, reading back | retries, redirects, touches the ledger |
+//! | [`engine`] | when something is sent: connect, authorise, check again, write | decides what an outcome means |
+//! | [`review`] | the only way a person changes anything | sends anything but reads |
+//! | [`simulator`] | a Stripe-wire provider that misbehaves on request | knows of samekey |
+//! | [`demo`] | simulated customers, and the naive client to compare with | touches a real provider |
+//! | [`tui`] | the screen: a pure update, a pure view, effects at the edge | SQL, HTTP or waiting on its task |
+//! | [`cli`] | arguments, output, exit codes | rules |
+//! | [`clock`], [`config`], [`error`], [`telemetry`] | time as a value, settings and secrets, failures, logs | |
+//!
+//! # Two pure hearts
+//!
+//! [`domain::transition::transition`]: operation + event + now → a step or a typed refusal. Engine,
+//! review and tests call this one function; the ledger writes its step where nobody moved first.
+//! `tui::update`: model + message → effects; each effect carries its frozen target.
+//!
+//! # Invariants, as absences
+//!
+//! - Nothing is sent without a committed attempt (I5, I7), nor later than the send window after it
+//!   (I9), nor after the key's deadline (I10), nor twice for one attempt (I12).
+//! - No key is derived from a call, an argument or a process (I2, R14–R16); none ever changes (I3).
+//! - No row leaves `unknown` by age or restart (I16); no person closes as failed while a request may
+//!   still take effect (I19).
+//! - No transaction is open across a provider call. No database future is dropped halfway.
+//! - No change of a row without exactly one audit entry in the same transaction (I23): the schema
+//!   itself refuses to commit one.
+//! - No outside text reaches a terminal, a log or a line of output unless it went through
+//!   [`domain::text::SafeText`] (I31); no secret does at all (I30).
+//! - Nothing is unbounded: bodies, pages, queues, evidence per row, waits (I33).
+//!
+//! The promise in words: while the provider honours the key for the time it states and finishes a
+//! request within its stated bound, one operation has at most one effect; when nobody can know, samekey
+//! says so, stops, and hands it to a person with the evidence. Not "exactly once".
+//!
+//! # How to add
+//!
+//! - *a status or a reason*: `domain::operation`, a migration for the CHECK; the compiler then names
+//!   every place that has to think about it.
+//! - *an outcome class*: `domain::outcome` and `transition::settle_open`, the CHECK, the table test in
+//!   `tests/protocol/`.
+//! - *a provider*: a file in [`provider`] that implements [`provider::Provider`], and its profile.
+//! - *an action of a person*: `domain::review_event::Act`, `review::Ask`, a key in `tui::keymap`, a
+//!   command in [`cli`].
+//! - *a view*: one file in `tui/view`, a tab in the model.
+//! - *a store*: implement [`ledger::Ledger`] and run `tests/ledger.rs` against it.
 
+pub mod cli;
 pub mod clock;
 pub mod config;
+pub mod demo;
 pub mod domain;
 pub mod engine;
+pub mod error;
 pub mod ledger;
 pub mod provider;
 pub mod review;
 pub mod simulator;
+pub mod telemetry;
+pub mod tui;

@@ -102,9 +102,9 @@ WHEN NEW.audit_seq <> OLD.audit_seq + 1
   OR NEW.updated_at < OLD.updated_at
   OR (OLD.key_expires_at IS NOT NULL AND NEW.key_expires_at IS NOT OLD.key_expires_at)
   OR (OLD.first_authorised_at IS NOT NULL AND NEW.first_authorised_at IS NOT OLD.first_authorised_at)
-  -- An id that a person typed wrong goes with the correction.
   OR (OLD.provider_ref IS NOT NULL AND NEW.provider_ref IS NOT OLD.provider_ref
-      AND NOT (OLD.contradicted IS 'ref_mismatch' AND NEW.contradicted IS NULL))
+      -- A wrong id that a person typed leaves the row with the correction, and with nothing else.
+      AND NOT (OLD.contradicted IS 'ref_mismatch' AND NEW.contradicted IS NULL AND NEW.corrections = OLD.corrections + 1))
 BEGIN SELECT RAISE(ABORT, 'an operation moves forward by one audited step at a time'); END;
 
 CREATE TRIGGER operations_keep_to_their_statuses BEFORE UPDATE ON operations

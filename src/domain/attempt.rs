@@ -71,9 +71,10 @@ impl Attempt {
     /// Whether it cannot have had an effect: no byte left, or a limiter turned it away (S5).
     #[must_use]
     pub fn without_effect(&self) -> bool {
-        self.result
-            .as_ref()
-            .is_some_and(|r| r.class == OutcomeClass::NotSent || r.limiter)
+        self.result.as_ref().is_some_and(|r| {
+            let limited = r.class == OutcomeClass::RetryableFailure && r.limiter;
+            r.class == OutcomeClass::NotSent || limited
+        })
     }
 
     /// Whether a byte of it may have left.

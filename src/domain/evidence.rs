@@ -47,6 +47,25 @@ impl ObjectStatus {
     pub fn of(word: &str) -> Self {
         word.parse().unwrap_or(Self::Other)
     }
+
+    /// Failed or canceled: no money moved, or it came back.
+    #[must_use]
+    pub fn is_lost(self) -> bool {
+        match self {
+            Self::Failed | Self::Canceled => true,
+            Self::Pending | Self::RequiresAction | Self::Succeeded | Self::Other => false,
+        }
+    }
+
+    /// How far along its life it is. An object only moves on: not final, succeeded, then perhaps
+    /// failed when the bank returns the money.
+    pub(super) fn stage(self) -> u8 {
+        match self {
+            Self::Pending | Self::RequiresAction | Self::Other => 0,
+            Self::Succeeded => 1,
+            Self::Failed | Self::Canceled => 2,
+        }
+    }
 }
 
 /// A provider's object, as far as it decides anything.
@@ -76,7 +95,7 @@ pub enum Bearing {
 
 /// How far before the first authorise an unmarked object may have been made and still be a
 /// candidate: clocks differ.
-const CANDIDATE_SLACK: Duration = Duration::from_secs(5 * 60);
+const CANDIDATE_SLACK: Duration = Duration::from_mins(5);
 
 impl ProviderObject {
     /// Whose it is; `None` where it is certainly not this operation's. `taken` says that it is
@@ -139,6 +158,24 @@ impl Source {
         }
     }
 
+    /// Whether it shows an object as it once was: an event may come late, and a replayed answer is
+    /// as old as the key's first execution (F61). Lookups read the present.
+    #[must_use]
+    pub fn may_lag(self) -> bool {
+        match self {
+            Self::Attempt | Self::Webhook => true,
+            Self::ReviewLookup | Self::EngineLookup | Self::Reconciler | Self::TypedRef => false,
+        }
+    }
+
+    /// Whether a person asked; what people look at is kept, even if it says nothing new.
+    pub(super) fn by_person(self) -> bool {
+        match self {
+            Self::ReviewLookup | Self::TypedRef => true,
+            Self::Attempt | Self::EngineLookup | Self::Reconciler | Self::Webhook => false,
+        }
+    }
+
     /// The word in columns and JSON.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -155,7 +192,8 @@ pub enum Seen {
         object: ProviderObject,
         bearing: Bearing,
     },
-    /// The payment's objects were listed to the end (`complete`) or not.
+    /// The payment's objects were listed to the end (`complete`) or not. From a typed id: the
+    /// provider answered, and the one object was read.
     Scan { began_at: Instant, complete: bool },
     /// The provider did not answer the question.
     Unreachable { why: SafeText },
@@ -234,6 +272,14 @@ pub fn objects(evidence: &[Evidence]) -> BTreeMap<&ProviderRef, (&ProviderObject
     latest
 }
 
+/// The set and state of the objects seen: what decisions are bound to, without what only repeats it.
+pub(super) fn states(evidence: &[Evidence]) -> BTreeMap<&ProviderRef, (ObjectStatus, Bearing)> {
+    objects(evidence)
+        .into_iter()
+        .map(|(id, (object, bearing))| (id, (object.status, bearing)))
+        .collect()
+}
+
 /// The verdict over all evidence (the order is the protocol's).
 #[must_use]
 pub fn verdict(op: &Operation, profile: &Profile) -> Option<Verdict> {
@@ -261,7 +307,7 @@ pub fn verdict(op: &Operation, profile: &Profile) -> Option<Verdict> {
 }
 
 /// Whether `seen` is a complete scan that began when nothing could still take effect unseen.
-fn proves_absence(seen: &Seen, row: &OperationRow, profile: &Profile) -> bool {
+pub(super) fn proves_absence(seen: &Seen, row: &OperationRow, profile: &Profile) -> bool {
     match seen {
         Seen::Scan {
             began_at,

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::evidence::{self, Verdict};
+use super::evidence::{self, Bearing, ObjectStatus, Verdict};
 use super::operation::{Closing, Contradiction, Effect, Operation, Status};
 use super::policy::{ProviderKind, Terms};
 use super::{Instant, later};
@@ -67,26 +67,27 @@ fn no(why: &str) -> Ruling {
 #[must_use]
 pub fn closing(op: &Operation, decision: Closing, terms: &Terms, now: Instant) -> Ruling {
     let row = &op.row;
-    match row.status {
-        Status::Succeeded | Status::Failed => return no("the row is closed"),
-        Status::Open if row.held => return no("the row is held; approve or reject it"),
-        Status::Open if op.in_flight() => return no("an attempt is in flight"),
-        Status::Open if row.effect == Effect::NotStarted && decision == Closing::Failed => {
-            return Ruling::OnePerson;
+    let ruling = match (row.status, decision) {
+        (Status::Succeeded | Status::Failed, _) => return no("the row is closed"),
+        (Status::Open, _) if row.held => return no("the row is held; approve or reject it"),
+        (Status::Open, _) if op.in_flight() => return no("an attempt is in flight"),
+        (Status::Open, Closing::Failed) if row.effect == Effect::NotStarted => {
+            as_failed(op, terms, now)
         }
-        Status::Open => return no("the row is open; stop it first"),
-        Status::Unknown => {}
-    }
-    let ruling = match decision {
-        Closing::Succeeded => as_succeeded(op),
-        Closing::Failed => as_failed(op, terms, now),
+        (Status::Open, _) => return no("the row is open; stop it first"),
+        (Status::Unknown, Closing::Succeeded) => as_succeeded(op),
+        (Status::Unknown, Closing::Failed) => as_failed(op, terms, now),
     };
-    let evident = matches!(row.verdict, Some(Verdict::Confirmed | Verdict::Refused));
-    match ruling {
-        Ruling::OnePerson if !evident && over_four_eyes(op, terms) => {
-            Ruling::SecondPerson { typed_ref: false }
-        }
-        other => other,
+    four_eyes(op, ruling, terms)
+}
+
+/// Above the tool's limit two people decide, unless evidence does.
+fn four_eyes(op: &Operation, ruling: Ruling, terms: &Terms) -> Ruling {
+    let evident = matches!(op.row.verdict, Some(Verdict::Confirmed | Verdict::Refused));
+    if ruling == Ruling::OnePerson && !evident && over_four_eyes(op, terms) {
+        Ruling::SecondPerson { typed_ref: false }
+    } else {
+        ruling
     }
 }
 
@@ -104,10 +105,12 @@ fn as_succeeded(op: &Operation) -> Ruling {
         Some(Verdict::Confirmed | Verdict::SecondEffect) => Ruling::OnePerson,
         Some(Verdict::Refused) => no("our refund at the provider failed or was canceled"),
         Some(Verdict::Pending) => no("our refund at the provider is not final yet"),
-        Some(Verdict::Ambiguous) => Ruling::SecondPerson { typed_ref: false },
-        None | Some(Verdict::Absent) if op.row.effect == Effect::NotStarted => {
+        None | Some(Verdict::Absent | Verdict::Ambiguous)
+            if op.row.effect == Effect::NotStarted =>
+        {
             no("nothing was sent, so nothing can have succeeded")
         }
+        Some(Verdict::Ambiguous) => Ruling::SecondPerson { typed_ref: false },
         None | Some(Verdict::Absent) => Ruling::SecondPerson { typed_ref: true },
     }
 }
@@ -137,17 +140,19 @@ fn as_failed(op: &Operation, terms: &Terms, now: Instant) -> Ruling {
             }
         }
     };
-    // A request still on its way could have its effect after the closing (I19).
-    match decidable_at(op, terms) {
-        Some(at) if now < at => Ruling::Refused {
-            why: format!(
-                "the last request may still take effect; decidable at {}",
-                at.format("%Y-%m-%dT%H:%M:%SZ")
-            ),
-            decidable_at: Some(at),
-        },
-        Some(_) | None => ruling,
-    }
+    too_early(op, terms, now).unwrap_or(ruling)
+}
+
+/// A request still on its way could have its effect after a closing as failed (I19).
+fn too_early(op: &Operation, terms: &Terms, now: Instant) -> Option<Ruling> {
+    let at = decidable_at(op, terms).filter(|at| now < *at)?;
+    Some(Ruling::Refused {
+        why: format!(
+            "the last request may still take effect; decidable at {}",
+            at.format("%Y-%m-%dT%H:%M:%SZ")
+        ),
+        decidable_at: Some(at),
+    })
 }
 
 /// When `op` may first be closed as failed: last authorise + send window + timeout + settle time +
@@ -160,39 +165,58 @@ pub fn decidable_at(op: &Operation, terms: &Terms) -> Option<Instant> {
         .map(|last| terms.profile.decidable_at(last))
 }
 
-/// May a contradiction be ended so, and by how many?
+/// May a contradiction be ended so now, and by how many? Without a decision it is acknowledged: a
+/// second effect, or one that later evidence took back, so that it agrees with the row again.
 #[must_use]
-pub fn correcting(op: &Operation, decision: Option<Closing>, terms: &Terms) -> Ruling {
+pub fn correcting(
+    op: &Operation,
+    decision: Option<Closing>,
+    terms: &Terms,
+    now: Instant,
+) -> Ruling {
+    use Contradiction as C;
     let row = &op.row;
     let Some(contradiction) = row.contradicted else {
         return no("nothing contradicts this row");
     };
+    let ours = |wanted: fn(ObjectStatus) -> bool| {
+        let seen = evidence::objects(&op.evidence);
+        seen.values()
+            .any(|(o, b)| *b == Bearing::Ours && wanted(o.status))
+    };
     let ruling = match (contradiction, decision, row.status, row.verdict) {
-        (Contradiction::SecondEffect, None, _, _) => return Ruling::OnePerson,
-        (Contradiction::SecondEffect, Some(Closing::Succeeded), Status::Failed, _) => {
+        (C::SecondEffect, None, Status::Failed, _) if ours(|s| !s.is_lost()) => {
+            return no("a refund of ours exists; correct the row to succeeded");
+        }
+        (C::SecondEffect, None, _, _)
+        | (_, None, Status::Succeeded, Some(Verdict::Confirmed))
+        | (_, None, Status::Failed, Some(Verdict::Refused)) => return Ruling::OnePerson,
+        (C::SecondEffect, Some(Closing::Succeeded), Status::Failed, _)
+            if ours(|s| s == ObjectStatus::Succeeded) =>
+        {
             Ruling::OnePerson
         }
         (
-            Contradiction::FailedAfterSucceeded,
+            C::FailedAfterSucceeded,
             Some(Closing::Failed),
             Status::Succeeded,
             Some(Verdict::Refused),
-        )
-        | (
-            Contradiction::EffectAfterFailed,
+        ) => too_early(op, terms, now).unwrap_or(Ruling::OnePerson),
+        (
+            C::EffectAfterFailed,
             Some(Closing::Succeeded),
             Status::Failed,
             Some(Verdict::Confirmed),
         ) => Ruling::OnePerson,
-        (Contradiction::RefMismatch, Some(Closing::Failed), Status::Succeeded, _) => {
-            Ruling::SecondPerson { typed_ref: false }
+        // What a wrong id was taken for is open again: the rules of closing as failed hold, and the
+        // word of one person was wrong once.
+        (C::RefMismatch, Some(Closing::Failed), Status::Succeeded, _) => {
+            match as_failed(op, terms, now) {
+                Ruling::OnePerson => Ruling::SecondPerson { typed_ref: false },
+                ruling @ (Ruling::Refused { .. } | Ruling::SecondPerson { .. }) => ruling,
+            }
         }
         _ => return no("the evidence does not carry this correction; look it up again"),
     };
-    let evident = matches!(row.verdict, Some(Verdict::Confirmed | Verdict::Refused));
-    if !evident && over_four_eyes(op, terms) {
-        Ruling::SecondPerson { typed_ref: false }
-    } else {
-        ruling
-    }
+    four_eyes(op, ruling, terms)
 }

@@ -4,10 +4,22 @@
 //! [`transition`] is the one function through which an operation changes; [`guard`] says what a
 //! person may do; [`opening`] says whether a call gets a row of its own; [`answer`] what a model
 //! hears. Never: waits, reads the time, draws lots, or knows of SQL, HTTP or a terminal.
-//! Tests: beside each file, and `tests/protocol.rs` for whole stories.
+//! Tests: beside each file, and `tests/protocol/` for whole stories.
+
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::wildcard_enum_match_arm,
+        clippy::arithmetic_side_effects,
+        clippy::float_arithmetic,
+        clippy::as_conversions,
+        clippy::indexing_slicing
+    )
+)]
 
 pub mod answer;
 pub mod attempt;
+mod draft;
 pub mod evidence;
 pub mod guard;
 pub mod identity;

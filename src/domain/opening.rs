@@ -223,5 +223,5 @@ pub fn needs_approval(policy: &ToolPolicy, args: &RefundArguments) -> bool {
 /// Rows younger than this are sent without reading the provider again.
 #[must_use]
 pub fn is_stale(row: &OperationRow, now: Instant) -> bool {
-    row.attempts == 0 && super::since(row.created_at, now) > std::time::Duration::from_secs(60)
+    row.attempts == 0 && super::since(row.created_at, now) > std::time::Duration::from_mins(1)
 }

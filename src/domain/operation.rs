@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Instant;
 use super::attempt::Attempt;
-use super::evidence::{self, Bearing, Evidence, ObjectStatus, Verdict};
+use super::evidence::{self, Bearing, Evidence, ObjectStatus, Seen, Source, Verdict};
 use super::identity::Identity;
 use super::ids::{
     ChargeId, OperationId, OrderId, PaymentId, ProviderName, ProviderRef, ReviewerName, ToolName,
@@ -295,6 +295,25 @@ impl Operation {
                 .last()
                 .and_then(|a| a.result.as_ref())
                 .is_some_and(|r| r.already_refunded)
+    }
+
+    /// The provider id that a person typed while the provider was unreachable, closed on, and nobody
+    /// has fetched since.
+    #[must_use]
+    pub fn awaits_fetch(&self) -> Option<&ProviderRef> {
+        let unfetched = self
+            .evidence
+            .iter()
+            .rev()
+            .find(|e| e.source == Source::TypedRef)
+            .is_some_and(|e| matches!(e.seen, Seen::Unreachable { .. }));
+        let seen = evidence::objects(&self.evidence);
+        self.row.provider_ref.as_ref().filter(|id| {
+            unfetched
+                && self.row.status == Status::Succeeded
+                && self.row.contradicted.is_none()
+                && !seen.contains_key(id)
+        })
     }
 
     /// The effect that attempts and evidence show.

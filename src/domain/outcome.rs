@@ -80,6 +80,23 @@ impl OutcomeClass {
         }
     }
 
+    /// Whether it says that an object of ours exists, in whatever state.
+    #[must_use]
+    pub fn claims_object(self) -> bool {
+        match self {
+            Self::Succeeded | Self::Pending | Self::EffectFailed => true,
+            Self::ReplyMismatch
+            | Self::ValidationFailure
+            | Self::PermissionDenied
+            | Self::RetryableFailure
+            | Self::KeyInProgress
+            | Self::SideEffectUnknown
+            | Self::ServerError
+            | Self::KeyMismatch
+            | Self::NotSent => false,
+        }
+    }
+
     /// Whether it counts towards the tool's circuit (outage).
     #[must_use]
     pub fn is_outage(self) -> bool {

@@ -45,7 +45,7 @@ pub struct Profile {
 }
 
 /// Clock error allowed for in the key's deadline.
-const CLOCK_ERROR: Duration = Duration::from_secs(5 * 60);
+const CLOCK_ERROR: Duration = Duration::from_mins(5);
 
 impl Profile {
     /// Stripe API v1 as documented (S3, S9, S44).
@@ -53,10 +53,10 @@ impl Profile {
     pub fn stripe() -> Self {
         Self {
             kind: ProviderKind::Keyed,
-            retention: Duration::from_secs(24 * 3600),
+            retention: Duration::from_hours(24),
             send_window: Duration::from_secs(2),
             timeout: Duration::from_secs(10),
-            settle_time: Duration::from_secs(600),
+            settle_time: Duration::from_mins(10),
             lookup_lag: Duration::ZERO,
             saved_results_are_final: true,
             rate: Rate {
@@ -116,7 +116,7 @@ impl Backoff {
             .and_then(|m| u64::try_from(m).ok())
             .unwrap_or(micros);
         // A provider's wish is bounded too: nothing outside may park a call for a day.
-        let asked = retry_after.unwrap_or_default().min(Duration::from_secs(60));
+        let asked = retry_after.unwrap_or_default().min(Duration::from_mins(1));
         asked.saturating_add(Duration::from_micros(jitter))
     }
 }
@@ -186,6 +186,9 @@ pub struct ToolPolicy {
     pub max_per_operation: u32,
     pub backoff: Backoff,
     pub rate: Rate,
+    /// Whether failures in a row open the tool's circuit. Always, but for the demo's counted runs:
+    /// there the failures are planned and their order of arrival must not change the counts.
+    pub circuit: bool,
     pub repeat: Repeat,
     pub lookup_cooldown: Duration,
     pub claim_ttl: Duration,
@@ -211,10 +214,11 @@ impl ToolPolicy {
                 count: 5,
                 per: Duration::from_secs(1),
             },
+            circuit: true,
             repeat: Repeat::Answer,
             lookup_cooldown: Duration::from_secs(30),
-            claim_ttl: Duration::from_secs(15 * 60),
-            approval_ttl: Duration::from_secs(24 * 3600),
+            claim_ttl: Duration::from_mins(15),
+            approval_ttl: Duration::from_hours(24),
             caps: BTreeMap::new(),
         }
     }
@@ -241,7 +245,7 @@ pub struct Circuit {
     /// Operations of the latest failures in a row, newest last, at most five.
     pub failures: Vec<OperationId>,
     pub state: CircuitState,
-    /// Orders of the latest 403s in a row.
+    /// Orders of the latest 403s in a row, each once.
     pub denied: Vec<OrderId>,
 }
 
@@ -289,7 +293,7 @@ impl Circuit {
             }
             Health::Well => {
                 next.failures.clear();
-                // Only the trial attempt closes an open circuit; a late reply of another does not.
+                // A late reply does not close an open circuit: a probe has to succeed first.
                 if let CircuitState::Trial { .. } = next.state {
                     next.state = CircuitState::Closed;
                 }
@@ -345,8 +349,8 @@ impl Circuit {
     pub fn admit(&self, operation: &OperationId) -> Option<Self> {
         match &self.state {
             CircuitState::Closed => Some(self.clone()),
-            CircuitState::Open { .. } => None,
-            CircuitState::Trial {
+            CircuitState::Open { .. }
+            | CircuitState::Trial {
                 operation: Some(_), ..
             } => None,
             CircuitState::Trial {
@@ -376,7 +380,7 @@ impl Circuit {
         match (status, order) {
             (401, _) => (next, true),
             (403, Some(order)) => {
-                if next.denied.last() != Some(order) {
+                if !next.denied.contains(order) {
                     next.denied.push(order.clone());
                 }
                 let pause = next.denied.len() >= CREDENTIAL_ORDERS;
@@ -486,6 +490,9 @@ mod tests {
         let (c, same) = c.credentials(403, Some(&order(1)));
         let (c, second) = c.credentials(403, Some(&order(2)));
         assert!(!first && !same && !second);
+        let (again, back) = c.credentials(403, Some(&order(1)));
+        assert!(!back, "two orders taking turns are not three");
+        assert!(again.credentials(403, Some(&order(3))).1);
         assert!(c.credentials(403, Some(&order(3))).1);
         let (reset, _) = c.credentials(200, Some(&order(3)));
         assert!(!reset.credentials(403, Some(&order(4))).1);

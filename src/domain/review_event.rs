@@ -5,6 +5,7 @@
 
 use serde_json::{Value, json};
 
+use super::draft::Draft;
 use super::evidence::{ObjectStatus, ProviderObject, Seen, Source, Verdict};
 use super::guard::{self, Role, Ruling};
 use super::ids::{Actor, ProviderRef, ReviewerName};
@@ -13,7 +14,7 @@ use super::operation::{
 };
 use super::policy::Terms;
 use super::text::SafeText;
-use super::transition::{Action, Draft, Next, Step};
+use super::transition::{Action, Next, Step};
 use super::{Instant, later};
 
 /// A decision and who makes it.
@@ -75,6 +76,8 @@ pub enum Fetched {
 pub enum ReviewRefusal {
     #[error("a note is needed: say what you saw and why")]
     NoteMissing,
+    #[error("say which version of the row you looked at")]
+    VersionMissing,
     #[error("the row has moved on to version {now}; look again (you saw version {seen})")]
     MovedOn { seen: i64, now: i64 },
     #[error("this needs the role {needed}; {name} is {has}")]
@@ -159,29 +162,19 @@ pub fn decide(
         // Before the version: "already done" is the useful answer to a second click.
         return Err(already_closed(row, *decision));
     }
-    if let Some(seen) = d.version
-        && seen != row.version
-    {
-        return Err(ReviewRefusal::MovedOn {
-            seen,
-            now: row.version,
-        });
+    match d.version {
+        None if !matches!(d.act, Act::Note) => return Err(ReviewRefusal::VersionMissing),
+        Some(seen) if seen != row.version => {
+            let now = row.version;
+            return Err(ReviewRefusal::MovedOn { seen, now });
+        }
+        Some(_) | None => {}
     }
     match &d.act {
         Act::Close { decision, typed } => close(op, d, *decision, typed.as_ref(), terms, now),
         Act::Approve { caps } => approve(op, d, caps.as_ref(), terms, now),
         Act::Reject => reject(op, d, terms, now),
-        Act::Stop => {
-            if row.status != Status::Open {
-                return Err(refused("only an open row can be stopped"));
-            }
-            if row.held {
-                return Err(refused("the row is held; approve or reject it"));
-            }
-            let mut draft = Draft::new(op, now);
-            let next = draft.unknown(UnknownReason::Stopped);
-            Ok(finish(draft, d, terms, Action::Stopped, json!({}), next))
-        }
+        Act::Stop => stop(op, d, terms, now),
         Act::Correct { decision } => correct(op, d, *decision, terms, now),
         Act::Note => {
             let draft = Draft::new(op, now);
@@ -195,6 +188,18 @@ pub fn decide(
             ))
         }
     }
+}
+
+fn stop(op: &Operation, d: &Decision, terms: &Terms, now: Instant) -> Result<Step, ReviewRefusal> {
+    if op.row.status != Status::Open {
+        return Err(refused("only an open row can be stopped"));
+    }
+    if op.row.held {
+        return Err(refused("the row is held; approve or reject it"));
+    }
+    let mut draft = Draft::new(op, now);
+    let next = draft.unknown(UnknownReason::Stopped);
+    Ok(finish(draft, d, terms, Action::Stopped, json!({}), next))
 }
 
 fn finish(
@@ -240,6 +245,7 @@ fn close(
             return Err(ReviewRefusal::Refused { why, decidable_at });
         }
         Ruling::OnePerson => false,
+        Ruling::SecondPerson { .. } if d.by.alone => return Err(ReviewRefusal::NobodyElse),
         Ruling::SecondPerson { typed_ref } => {
             if typed_ref && typed.is_none() {
                 return Err(ReviewRefusal::RefMissing);
@@ -247,19 +253,16 @@ fn close(
             true
         }
     };
-    if let Some(proposal) = &row_proposal(op, now) {
-        return Err(ReviewRefusal::ProposalWaits(proposal.by.clone()));
+    if let Some(waiting) = waiting_proposal(op, now) {
+        return Err(ReviewRefusal::ProposalWaits(waiting.by.clone()));
     }
     let mut draft = Draft::new(op, now);
     if let Some(typed) = typed.filter(|_| decision == Closing::Succeeded) {
         check_ref(op, typed)?;
-        note_ref(&mut draft, typed);
+        note_ref(&mut draft, typed, terms);
     }
     let provider_ref = typed.map(|t| t.id.clone());
     if second_person {
-        if d.by.alone {
-            return Err(ReviewRefusal::NobodyElse);
-        }
         draft.op.row.proposal = Some(proposal(
             &op.row,
             d,
@@ -284,8 +287,12 @@ fn close(
     Ok(finish(draft, d, terms, Action::Closed, detail, next))
 }
 
-fn row_proposal(op: &Operation, now: Instant) -> Option<&Proposal> {
-    op.row.proposal.as_ref().filter(|p| now < p.expires_at)
+/// A proposal that can still be approved. One that the row has left behind stands in nobody's way.
+fn waiting_proposal(op: &Operation, now: Instant) -> Option<&Proposal> {
+    let row = &op.row;
+    row.proposal
+        .as_ref()
+        .filter(|p| now < p.expires_at && p.version == row.version)
 }
 
 fn proposal(
@@ -319,6 +326,9 @@ fn check_ref(op: &Operation, typed: &TypedRef) -> Result<(), ReviewRefusal> {
     };
     match &typed.fetched {
         Fetched::Object { taken: true, .. } => wrong("it belongs to another operation"),
+        Fetched::Object { object, .. } if object.id != typed.id => {
+            wrong("the provider answered with another object")
+        }
         Fetched::Object { object, .. } if !ref_holds(&op.row, object) => {
             wrong("its payment, amount, currency, owner or status is not this operation's")
         }
@@ -328,11 +338,17 @@ fn check_ref(op: &Operation, typed: &TypedRef) -> Result<(), ReviewRefusal> {
     }
 }
 
-fn note_ref(draft: &mut Draft, typed: &TypedRef) {
-    if let Fetched::Unreachable = typed.fetched {
+/// Keeps in the evidence whether the typed id could be fetched: what was accepted unseen is fetched
+/// as soon as the provider answers ([`Operation::awaits_fetch`]).
+fn note_ref(draft: &mut Draft, typed: &TypedRef, terms: &Terms) {
+    let seen = if let Fetched::Unreachable = typed.fetched {
         let why = SafeText::new(&format!("{} was not fetched yet", typed.id));
-        draft.see(Source::TypedRef, Seen::Unreachable { why });
-    }
+        Seen::Unreachable { why }
+    } else {
+        let (began_at, complete) = (draft.now, false);
+        Seen::Scan { began_at, complete }
+    };
+    draft.see(Source::TypedRef, seen, terms);
 }
 
 fn carry_out(
@@ -406,13 +422,18 @@ fn approve(
         return Err(ReviewRefusal::ProposalStale(proposal.version));
     }
     let decision = proposal.decision;
+    // The rules are asked again: time and evidence may have moved without the version.
+    let ruling = if proposal.correction {
+        guard::correcting(op, Some(decision), terms, now)
+    } else {
+        guard::closing(op, decision, terms, now)
+    };
+    if let Ruling::Refused { why, decidable_at } = ruling {
+        return Err(ReviewRefusal::Refused { why, decidable_at });
+    }
     let next = if proposal.correction {
         correct_row(&mut draft, d, Some(decision))
     } else {
-        // The rules are asked again: time and evidence may have moved without the version.
-        if let Ruling::Refused { why, decidable_at } = guard::closing(op, decision, terms, now) {
-            return Err(ReviewRefusal::Refused { why, decidable_at });
-        }
         carry_out(&mut draft, d, decision, proposal.provider_ref.clone())
     };
     draft.op.row.closed_by = Some(format!("reviewer:{}, reviewer:{}", proposal.by, d.by.name));
@@ -470,21 +491,19 @@ fn correct(
     terms: &Terms,
     now: Instant,
 ) -> Result<Step, ReviewRefusal> {
-    let second_person = match guard::correcting(op, decision, terms) {
+    let second_person = match guard::correcting(op, decision, terms, now) {
         Ruling::Refused { why, decidable_at } => {
             return Err(ReviewRefusal::Refused { why, decidable_at });
         }
         Ruling::OnePerson => false,
+        Ruling::SecondPerson { .. } if d.by.alone => return Err(ReviewRefusal::NobodyElse),
         Ruling::SecondPerson { .. } => true,
     };
+    if let Some(waiting) = waiting_proposal(op, now) {
+        return Err(ReviewRefusal::ProposalWaits(waiting.by.clone()));
+    }
     let mut draft = Draft::new(op, now);
     if let Some(decision) = decision.filter(|_| second_person) {
-        if d.by.alone {
-            return Err(ReviewRefusal::NobodyElse);
-        }
-        if let Some(waiting) = row_proposal(op, now) {
-            return Err(ReviewRefusal::ProposalWaits(waiting.by.clone()));
-        }
         draft.op.row.proposal = Some(proposal(&op.row, d, decision, true, None, terms, now));
         let detail = json!({ "decision": decision, "correction": true });
         return Ok(finish(
@@ -507,6 +526,10 @@ fn correct_row(draft: &mut Draft, d: &Decision, decision: Option<Closing>) -> Ne
     let was = draft.op.row.contradicted.take();
     draft.op.row.corrections = draft.op.row.corrections.saturating_add(1);
     draft.op.row.proposal = None;
+    if was == Some(Contradiction::RefMismatch) {
+        // The wrong id goes; our own object, where there is one, takes its place.
+        draft.op.row.provider_ref = None;
+    }
     match decision {
         None => Next::Nothing,
         Some(Closing::Succeeded) => draft.succeed(&by),

@@ -10,9 +10,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::attempt::{Attempt, AttemptResult};
-use super::evidence::{
-    self, Bearing, Evidence, ObjectStatus, ProviderObject, Seen, Source, Verdict,
-};
+use super::draft::Draft;
+use super::evidence::{self, Bearing, ProviderObject, Seen, Source, Verdict};
 use super::ids::{Actor, AgentName, CallId};
 use super::operation::{Contradiction, FailureClass, Operation, Status, UnknownReason};
 use super::outcome::{Outcome, OutcomeClass};
@@ -22,9 +21,9 @@ use super::text::SafeText;
 use super::{Instant, later};
 
 /// An accepted but unfinished object stays open for so long.
-const PENDING_FOR: Duration = Duration::from_secs(35 * 24 * 3600);
+const PENDING_FOR: Duration = Duration::from_hours(35 * 24);
 /// How long a searchable provider is asked before a row becomes unknown.
-const LOOKUPS_FOR: Duration = Duration::from_secs(3600);
+const LOOKUPS_FOR: Duration = Duration::from_hours(1);
 
 /// Something that happened to an operation.
 #[derive(Clone, Debug)]
@@ -58,6 +57,10 @@ pub enum Event {
 
 /// What an authorise must find true, read in its own transaction (I7).
 #[derive(Clone, Debug)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "independent facts, each read by its own query in the transaction"
+)]
 pub struct Authorise {
     pub agent: AgentName,
     pub call: CallId,
@@ -224,13 +227,10 @@ pub fn transition(
             let number = open.ok_or(Refusal::NothingDue)?.number;
             finished(op, number, &Outcome::interrupted(), false, terms, now)
         }
-        Event::Observed(observed) => observe(op, observed, terms, now),
+        Event::Observed(observed) => Ok(observe(op, observed, terms, now)),
         Event::RefFetched { object, taken } => ref_fetched(op, object.as_ref(), *taken, terms, now),
         Event::NeverSent => {
-            let row = &op.row;
-            if row.status != Status::Open || row.held || row.attempts > 0 {
-                return Err(Refusal::NothingDue);
-            }
+            untouched(op)?;
             let mut d = Draft::new(op, now);
             d.fail(
                 &Actor::Engine,
@@ -246,9 +246,7 @@ pub fn transition(
             ))
         }
         Event::NoLongerFits { why } => {
-            if op.row.status != Status::Open || op.row.attempts > 0 {
-                return Err(Refusal::NothingDue);
-            }
+            untouched(op)?;
             let mut d = Draft::new(op, now);
             d.fail(
                 &Actor::Engine,
@@ -271,7 +269,22 @@ pub fn transition(
     }
 }
 
-fn authorise(op: &Operation, f: &Authorise, terms: &Terms, now: Instant) -> Result<Step, Refusal> {
+/// Whether `op` is open, not held, and nothing of it can exist at the provider: no attempt was ever
+/// counted, and no evidence shows an object of ours.
+fn untouched(op: &Operation) -> Result<(), Refusal> {
+    let row = &op.row;
+    let untouched =
+        row.status == Status::Open && !row.held && row.attempts == 0 && row.provider_ref.is_none();
+    untouched.then_some(()).ok_or(Refusal::NothingDue)
+}
+
+/// Whether everything allows one more attempt (I7), the facts of the row before those of the tool.
+fn may_authorise(
+    op: &Operation,
+    f: &Authorise,
+    terms: &Terms,
+    now: Instant,
+) -> Result<(), Refusal> {
     let row = &op.row;
     let spent = op
         .attempts
@@ -321,10 +334,13 @@ fn authorise(op: &Operation, f: &Authorise, terms: &Terms, now: Instant) -> Resu
     if !f.circuit {
         return Err(Refusal::CircuitOpen);
     }
-    f.token.map_err(|wait| Refusal::RateLimited { wait })?;
+    f.token.map_err(|wait| Refusal::RateLimited { wait })
+}
 
+fn authorise(op: &Operation, f: &Authorise, terms: &Terms, now: Instant) -> Result<Step, Refusal> {
+    may_authorise(op, f, terms, now)?;
     let mut d = Draft::new(op, now);
-    let number = row.attempts.saturating_add(1);
+    let number = op.row.attempts.saturating_add(1);
     d.op.row.attempts = number;
     d.op.row.first_authorised_at.get_or_insert(now);
     d.op.row.last_authorised_at = Some(now);
@@ -363,12 +379,11 @@ fn finished(
         .object
         .as_ref()
         .is_some_and(|o| o.bearing(&op.row, taken) == Some(Bearing::Ours));
-    let class = match outcome.class {
-        // A reply about an object that is not ours is no success, whatever it claims.
-        OutcomeClass::Succeeded | OutcomeClass::Pending | OutcomeClass::EffectFailed if !ours => {
-            OutcomeClass::ReplyMismatch
-        }
-        class => class,
+    // A reply about an object that is not ours is no success, whatever it claims.
+    let class = if outcome.class.claims_object() && !ours {
+        OutcomeClass::ReplyMismatch
+    } else {
+        outcome.class
     };
     if first {
         let result = AttemptResult {
@@ -380,11 +395,12 @@ fn finished(
     } else if outcome.object.is_none() {
         return Err(Refusal::NoSuchAttempt);
     }
-    if let Some(object) = &outcome.object {
-        d.see_object(Source::Attempt, object, taken);
-    }
+    let ours = outcome
+        .object
+        .as_ref()
+        .is_some_and(|o| d.see_object(Source::Attempt, o, taken, terms));
     d.reassess(terms);
-    let mut next = d.absorb(&Actor::Engine, Source::Attempt);
+    let mut next = d.absorb(&Actor::Engine, Source::Attempt, ours);
     if first && op.row.status == Status::Open && next == Next::Nothing {
         next = settle_open(&mut d, number, class, outcome, terms);
     }
@@ -435,7 +451,10 @@ fn settle_open(
             };
             d.fail(&Actor::Engine, failure, outcome.error.clone())
         }
-        OutcomeClass::SideEffectUnknown | OutcomeClass::KeyInProgress
+        // One request of which a byte left is all that such a provider ever gets.
+        OutcomeClass::SideEffectUnknown
+        | OutcomeClass::KeyInProgress
+        | OutcomeClass::RetryableFailure
             if terms.profile.kind == ProviderKind::None =>
         {
             d.unknown(UnknownReason::NoKeysAtProvider)
@@ -458,9 +477,9 @@ fn settle_open(
     }
 }
 
-fn observe(op: &Operation, o: &Observed, terms: &Terms, now: Instant) -> Result<Step, Refusal> {
+fn observe(op: &Operation, o: &Observed, terms: &Terms, now: Instant) -> Step {
     let mut d = Draft::new(op, now);
-    let mut complete = false;
+    let (mut complete, mut ours) = (false, false);
     match &o.seen {
         Lookup::Listed {
             began_at,
@@ -469,21 +488,19 @@ fn observe(op: &Operation, o: &Observed, terms: &Terms, now: Instant) -> Result<
         } => {
             complete = *all;
             for (object, taken) in objects {
-                d.see_object(o.source, object, *taken);
+                ours |= d.see_object(o.source, object, *taken, terms);
             }
-            d.see(
-                o.source,
-                Seen::Scan {
-                    began_at: *began_at,
-                    complete,
-                },
-            );
+            let began_at = *began_at;
+            d.see(o.source, Seen::Scan { began_at, complete }, terms);
         }
-        Lookup::One { object, taken } => d.see_object(o.source, object, *taken),
-        Lookup::Unreachable { why } => d.see(o.source, Seen::Unreachable { why: why.clone() }),
+        Lookup::One { object, taken } => ours = d.see_object(o.source, object, *taken, terms),
+        Lookup::Unreachable { why } => {
+            let why = why.clone();
+            d.see(o.source, Seen::Unreachable { why }, terms);
+        }
     }
     d.reassess(terms);
-    let mut next = d.absorb(&o.actor, o.source);
+    let mut next = d.absorb(&o.actor, o.source, ours);
     if next == Next::Nothing && op.needs_lookup() && o.source == Source::EngineLookup {
         let identified = d.op.row.provider_ref.is_some();
         next = if identified {
@@ -499,7 +516,7 @@ fn observe(op: &Operation, o: &Observed, terms: &Terms, now: Instant) -> Result<
         "source": o.source, "verdict": d.op.row.verdict, "complete": complete,
         "objects": evidence::objects(&d.op.evidence).keys().collect::<Vec<_>>(),
     });
-    Ok(d.step(terms, o.actor.clone(), Action::Observed, detail, next))
+    d.step(terms, o.actor.clone(), Action::Observed, detail, next)
 }
 
 /// A typed provider id must turn out to be what its typist said, or the row is contradicted.
@@ -510,10 +527,18 @@ fn ref_fetched(
     terms: &Terms,
     now: Instant,
 ) -> Result<Step, Refusal> {
-    if op.row.status != Status::Succeeded || op.row.contradicted.is_some() {
-        return Err(Refusal::NothingDue);
-    }
+    op.awaits_fetch().ok_or(Refusal::NothingDue)?;
     let mut d = Draft::new(op, now);
+    if let Some(object) = object
+        && object.bearing(&op.row, taken) == Some(Bearing::Ours)
+    {
+        d.see_object(Source::TypedRef, object, taken, terms);
+    }
+    let answered = Seen::Scan {
+        began_at: now,
+        complete: false,
+    };
+    d.see(Source::TypedRef, answered, terms);
     let holds = object.is_some_and(|o| review_event::ref_holds(&op.row, o) && !taken);
     if !holds {
         d.op.row.contradicted = Some(Contradiction::RefMismatch);
@@ -558,6 +583,8 @@ fn swept(op: &Operation, terms: &Terms, now: Instant) -> Result<Step, Refusal> {
     } else if unsettled
         && terms.profile.kind == ProviderKind::Lookup
         && op.attempts.iter().any(Attempt::undetermined)
+        // Proven absent is decided: the next call may attempt.
+        && row.verdict != Some(Verdict::Absent)
         && due(lookups_over)
     {
         d.unknown(UnknownReason::LookupInconclusive)
@@ -566,215 +593,4 @@ fn swept(op: &Operation, terms: &Terms, now: Instant) -> Result<Step, Refusal> {
     };
     let detail = json!({ "reason": d.op.row.reason, "failure": d.op.row.failure });
     Ok(d.step(terms, Actor::Engine, Action::Swept, detail, next))
-}
-
-/// An operation being changed, with what it was before.
-pub(super) struct Draft {
-    before: Operation,
-    pub(super) op: Operation,
-    pub(super) now: Instant,
-}
-
-impl Draft {
-    pub(super) fn new(op: &Operation, now: Instant) -> Self {
-        Self {
-            before: op.clone(),
-            op: op.clone(),
-            now,
-        }
-    }
-
-    fn see_object(&mut self, source: Source, object: &ProviderObject, taken: bool) {
-        if let Some(bearing) = object.bearing(&self.op.row, taken) {
-            // An object once seen as ours stays ours: a later reading cannot disown it.
-            let once_ours = evidence::objects(&self.op.evidence)
-                .get(&object.id)
-                .is_some_and(|(_, b)| *b == Bearing::Ours);
-            let bearing = if once_ours { Bearing::Ours } else { bearing };
-            self.see(
-                source,
-                Seen::Object {
-                    object: object.clone(),
-                    bearing,
-                },
-            );
-        }
-    }
-
-    /// Adds evidence, unless it only repeats what is known: evidence per row stays bounded (I33).
-    pub(super) fn see(&mut self, source: Source, seen: Seen) {
-        let repeats = match &seen {
-            Seen::Object { object, bearing } => evidence::objects(&self.op.evidence)
-                .get(&object.id)
-                .is_some_and(|known| *known == (object, *bearing)),
-            Seen::Scan { complete, .. } => {
-                !complete || self.op.row.verdict.is_some_and(|v| v == Verdict::Absent)
-            }
-            Seen::Unreachable { .. } => evidence::unreachable_since(&self.op.evidence).is_some(),
-        };
-        // A scan after silence must be kept: it ends the time of being unreachable.
-        let ends_silence = matches!(seen, Seen::Scan { .. })
-            && evidence::unreachable_since(&self.op.evidence).is_some();
-        if !repeats || ends_silence {
-            let observed_at = self.now;
-            self.op.evidence.push(Evidence {
-                stored: false,
-                source,
-                seen,
-                observed_at,
-            });
-        }
-    }
-
-    /// Recomputes what follows from attempts and evidence.
-    pub(super) fn reassess(&mut self, terms: &Terms) {
-        self.op.row.verdict = evidence::verdict(&self.op, &terms.profile);
-        self.op.row.effect = self.op.derived_effect();
-        if self.op.row.provider_ref.is_none() {
-            self.op.row.provider_ref = self.op.our_object();
-        }
-    }
-
-    /// What new evidence does by itself: closes on `confirmed`, follows our own pending object,
-    /// flags what contradicts (the protocol's "Pending", "Contradicted" and "Late news").
-    fn absorb(&mut self, actor: &Actor, source: Source) -> Next {
-        let known = evidence::objects(&self.before.evidence);
-        let now_seen = evidence::objects(&self.op.evidence);
-        if known == now_seen {
-            return Next::Nothing;
-        }
-        let verdict = self.op.row.verdict;
-        let may_close = source.may_close();
-        match (self.op.row.status, verdict) {
-            (Status::Open, Some(Verdict::SecondEffect)) => {
-                self.op.row.contradicted = Some(Contradiction::SecondEffect);
-                self.unknown(UnknownReason::SecondEffect)
-            }
-            (_, Some(Verdict::SecondEffect)) => self.flag(Contradiction::SecondEffect),
-            (Status::Open | Status::Unknown, Some(Verdict::Confirmed)) if may_close => {
-                self.succeed(actor)
-            }
-            (Status::Open, Some(Verdict::Refused)) if may_close => {
-                let why = self.our_failure();
-                self.fail(actor, FailureClass::EffectFailed, why)
-            }
-            (Status::Open, Some(Verdict::Pending | Verdict::Confirmed | Verdict::Refused)) => {
-                self.op.row.pending_since.get_or_insert(self.now);
-                Next::EndCall
-            }
-            (Status::Succeeded, Some(Verdict::Refused)) => {
-                self.flag(Contradiction::FailedAfterSucceeded)
-            }
-            (Status::Failed, Some(Verdict::Confirmed | Verdict::Pending)) => {
-                self.flag(Contradiction::EffectAfterFailed)
-            }
-            (Status::Open | Status::Unknown | Status::Succeeded | Status::Failed, _) => {
-                Next::Nothing
-            }
-        }
-    }
-
-    fn our_failure(&self) -> Option<SafeText> {
-        let seen = evidence::objects(&self.op.evidence);
-        let failed = seen
-            .values()
-            .map(|(o, _)| *o)
-            .find(|o| matches!(o.status, ObjectStatus::Failed | ObjectStatus::Canceled))?;
-        let why = failed
-            .failure_reason
-            .as_ref()
-            .map_or("no reason given", SafeText::as_str);
-        Some(SafeText::new(&format!(
-            "the provider's refund {} failed: {why}",
-            failed.id
-        )))
-    }
-
-    fn flag(&mut self, contradiction: Contradiction) -> Next {
-        self.op.row.contradicted = Some(contradiction);
-        Next::Nothing
-    }
-
-    pub(super) fn succeed(&mut self, by: &Actor) -> Next {
-        self.close(Status::Succeeded, by)
-    }
-
-    pub(super) fn fail(
-        &mut self,
-        by: &Actor,
-        failure: FailureClass,
-        why: Option<SafeText>,
-    ) -> Next {
-        self.op.row.failure = Some(failure);
-        self.op.row.failure_text = why;
-        self.close(Status::Failed, by)
-    }
-
-    fn close(&mut self, status: Status, by: &Actor) -> Next {
-        let row = &mut self.op.row;
-        row.status = status;
-        row.closed_at = Some(self.now);
-        row.closed_by = Some(by.to_string());
-        row.held = false;
-        row.proposal = None;
-        Next::Settled
-    }
-
-    pub(super) fn unknown(&mut self, reason: UnknownReason) -> Next {
-        let row = &mut self.op.row;
-        row.status = Status::Unknown;
-        row.reason = Some(reason);
-        row.unknown_at = Some(self.now);
-        Next::Settled
-    }
-
-    /// The finished step. The version moves with what decisions are bound to, and with nothing else.
-    pub(super) fn step(
-        mut self,
-        terms: &Terms,
-        actor: Actor,
-        action: Action,
-        detail: Value,
-        next: Next,
-    ) -> Step {
-        self.reassess(terms);
-        if self.bound_to_version(&self.before) != self.bound_to_version(&self.op) {
-            self.op.row.version = self.op.row.version.saturating_add(1);
-        }
-        let row = &mut self.op.row;
-        row.audit_seq = row.audit_seq.saturating_add(1);
-        row.updated_at = self.now.max(row.updated_at);
-        let mut detail = detail;
-        if let Value::Object(map) = &mut detail {
-            map.insert("status".into(), json!(row.status));
-            map.insert("version".into(), json!(row.version));
-        }
-        Step {
-            op: self.op,
-            audit: AuditEntry {
-                actor,
-                action,
-                detail,
-            },
-            next,
-        }
-    }
-
-    #[allow(clippy::unused_self, reason = "reads as a question about the draft")]
-    fn bound_to_version(&self, op: &Operation) -> impl PartialEq + use<> {
-        let row = &op.row;
-        let objects: Vec<_> = evidence::objects(&op.evidence)
-            .into_iter()
-            .map(|(id, (object, bearing))| (id.clone(), object.status, bearing))
-            .collect();
-        let attempts: Vec<_> = op.attempts.iter().map(Attempt::class).collect();
-        let flags = (
-            row.status,
-            row.held,
-            row.contradicted,
-            row.corrections,
-            row.reason,
-        );
-        (flags, row.verdict, attempts, objects)
-    }
 }

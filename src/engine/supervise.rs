@@ -208,28 +208,41 @@ async fn take(
     Ok(taken)
 }
 
-/// Runs one call; cut off by an abort, what it had in flight is recorded as interrupted.
+/// Runs one call; cut off by an abort, what it had in flight is recorded as interrupted. A call that
+/// failed or panicked is given back after a pause, so that it is neither lost nor tried in a hot loop.
 async fn guarded(
     shared: Arc<Shared>,
     call: LeasedCall,
     permit: OwnedSemaphorePermit,
     mut aborting: watch::Receiver<bool>,
 ) -> Result<Left, LedgerError> {
-    tokio::select! {
+    let mut work = tokio::spawn({
+        let (shared, call) = (Arc::clone(&shared), call.clone());
+        async move { worker::run(&shared, &call, Some(permit)).await }
+    });
+    let ended = tokio::select! {
         biased;
-        left = worker::run(&shared, &call, Some(permit)) => {
-            if let Err(error) = &left {
-                tracing::warn!(call = %call.call.id, %error, "a call has to wait");
-                // Its lease ends soon; another try then starts from what the ledger knows.
-                shared.deps.ledger.release(&call).await?;
-            }
-            left
-        }
+        ended = &mut work => ended,
         () = raised(&mut aborting) => {
+            work.abort();
+            // Its connection is closed before the ledger is told that nobody knows.
+            let _ = work.await;
             cut_off(&shared, &call).await?;
-            Ok(Left::Released)
+            return Ok(Left::Released);
         }
-    }
+    };
+    let (why, pause) = match ended {
+        Ok(Ok(left)) => return Ok(left),
+        Ok(Err(error)) => (error, shared.deps.config.poll),
+        Err(error) => {
+            let why = format!("a worker panicked on call {}: {error}", call.call.id);
+            (LedgerError::Unreachable(why), shared.deps.config.lease)
+        }
+    };
+    tracing::error!(call = %call.call.id, %why, "a call has to wait");
+    let _ = shared.wait(pause).await;
+    cut_off(&shared, &call).await?;
+    Err(why)
 }
 
 async fn cut_off(shared: &Shared, call: &LeasedCall) -> Result<(), LedgerError> {

@@ -9,6 +9,7 @@ pub mod query;
 mod row;
 pub mod sqlite;
 pub mod verify;
+pub mod view;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -2,8 +2,9 @@
 //!
 //! Owns: the wire, classification of replies, reading back. Never: decides what follows from an
 //! outcome (that is `domain`), retries, follows redirects, or touches the ledger. One attempt is one
-//! request on one fresh connection (I12). Tests: `tests/stripe.rs`.
+//! request on one fresh connection (I12). Tests: `tests/stripe/`.
 
+mod http;
 pub mod stripe;
 
 use std::sync::Arc;

@@ -4,6 +4,9 @@
 //! decision into the ledger with its note and version. Never: sends anything but reads to a
 //! provider. The screen and the CLI both come through here. Tests: `tests/review.rs`.
 
+mod asking;
+mod lead;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -183,115 +186,16 @@ impl Gate {
     pub async fn ask(&self, id: &OperationId, ask: Ask, by: &Person) -> Result<Asked, GateError> {
         let op = self.operation(id).await?;
         let terms = self.terms(&op.row.tool)?;
-        let now = self.clock.now();
-        let row = &op.row;
-        let needs = |role: Role| {
-            if by.role < role {
-                Err(GateError::NotPermitted {
-                    needed: role,
-                    name: by.name.clone(),
-                    has: by.role,
-                })
-            } else {
-                Ok(())
-            }
+        let requests = match ask {
+            Ask::Lookup => self.provider(&op.row.provider)?.lookup_requests(&op.row),
+            Ask::Close(_)
+            | Ask::Approve
+            | Ask::Reject
+            | Ask::Stop
+            | Ask::Correct(_)
+            | Ask::Note => Vec::new(),
         };
-        let (level, typed_ref, will) = match ask {
-            Ask::Lookup => {
-                needs(Role::Reviewer)?;
-                (
-                    Level::Plain,
-                    false,
-                    self.provider(&row.provider)?.lookup_requests(row),
-                )
-            }
-            Ask::Note => {
-                needs(Role::Reviewer)?;
-                (
-                    Level::Note,
-                    false,
-                    vec!["a note in the audit of this row".to_owned()],
-                )
-            }
-            Ask::Close(closing) => {
-                needs(Role::Reviewer)?;
-                let word = word(terms, closing);
-                match guard::closing(&op, closing, terms, now) {
-                    Ruling::Refused { why, .. } => return Err(GateError::Rule(why)),
-                    Ruling::OnePerson => (
-                        Level::TokenAndNote,
-                        false,
-                        vec![format!("status: {word}, closed by {}", by.name)],
-                    ),
-                    Ruling::SecondPerson { .. } if by.alone => {
-                        return Err(GateError::Refused(ReviewRefusal::NobodyElse));
-                    }
-                    Ruling::SecondPerson { typed_ref } => (
-                        Level::SecondPerson,
-                        typed_ref,
-                        vec![format!(
-                            "a proposal to close as {word}; another lead decides"
-                        )],
-                    ),
-                }
-            }
-            Ask::Stop => {
-                needs(Role::Reviewer)?;
-                (
-                    Level::TokenAndNote,
-                    false,
-                    vec!["status: unknown, reason: stopped; nothing more is ever sent".to_owned()],
-                )
-            }
-            Ask::Approve | Ask::Reject => {
-                needs(Role::Lead)?;
-                let what = match (&row.proposal, row.held) {
-                    (_, true) => "the held row",
-                    (Some(_), false) => "the proposal",
-                    (None, false) => {
-                        return Err(GateError::Refused(ReviewRefusal::NothingToApprove));
-                    }
-                };
-                let verb = if ask == Ask::Approve {
-                    "approves"
-                } else {
-                    "rejects"
-                };
-                (
-                    Level::TokenAndNote,
-                    false,
-                    vec![format!("{} {verb} {what}", by.name)],
-                )
-            }
-            Ask::Correct(decision) => {
-                needs(Role::Lead)?;
-                match guard::correcting(&op, decision, terms) {
-                    Ruling::Refused { why, .. } => return Err(GateError::Rule(why)),
-                    Ruling::OnePerson => (
-                        Level::TokenAndNote,
-                        false,
-                        vec!["a correction, as a second decision in the history".to_owned()],
-                    ),
-                    Ruling::SecondPerson { .. } => (
-                        Level::SecondPerson,
-                        false,
-                        vec!["a proposed correction; another lead decides".to_owned()],
-                    ),
-                }
-            }
-        };
-        let will_not = match ask {
-            Ask::Lookup => "only reads; closes nothing",
-            Ask::Approve if row.held => "an engine then sends it once, with its own key",
-            _ => "does not call the provider",
-        };
-        Ok(Asked {
-            op,
-            level,
-            will,
-            will_not,
-            typed_ref,
-        })
+        asking::asked(op, ask, by, terms, requests, self.clock.now())
     }
 
     /// Carries out a decision that the person confirmed on `version`.

@@ -267,7 +267,7 @@ pub(super) async fn set_joined(
     joined: bool,
 ) -> Result<(), LedgerError> {
     sqlx::query(
-        "UPDATE tool_calls SET joined = ? WHERE agent = ? AND call_id = ? AND state = 'running'",
+        "UPDATE tool_calls SET joined = ?1 WHERE agent = ?2 AND call_id = ?3 AND state = 'running' AND joined <> ?1",
     )
     .bind(joined)
     .bind(call.call.agent.as_str())

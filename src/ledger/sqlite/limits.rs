@@ -47,23 +47,25 @@ fn offset(clock: &Clock) -> TimeDelta {
         .unwrap_or(TimeDelta::MAX)
 }
 
-/// What the clocks say, measured by the ledger's mark.
-struct Reading {
-    wall: Instant,
-    /// The newest instant that any process wrote at.
-    mark: Option<Instant>,
+/// The ledger's time in one transaction.
+pub(super) struct LedgerTime {
+    /// Never behind the stored mark (I27).
+    pub now: Instant,
     /// The wall clock can be trusted.
-    ok: bool,
+    pub trusted: bool,
+    /// Where the mark has to move when this transaction writes.
+    mark: Option<Instant>,
 }
 
-async fn read_clock(
+/// Reads the clock against the ledger's mark and the boot clock.
+pub(super) async fn ledger_now(
     conn: &mut SqliteConnection,
     clock: &Clock,
     known: &Mutex<ClockOffset>,
-) -> Result<Reading, LedgerError> {
+) -> Result<LedgerTime, LedgerError> {
     let (mut mark, mut accepted) = (None, 0);
     let rows = sqlx::query("SELECT name, value FROM meta")
-        .fetch_all(conn)
+        .fetch_all(&mut *conn)
         .await
         .map_err(store::failed)?;
     for row in &rows {
@@ -76,45 +78,39 @@ async fn read_clock(
     }
     let wall = clock.now();
     let behind = mark.is_some_and(|mark| since(wall, mark) > TOLERANCE);
-    let mut known = known
-        .lock()
-        .map_err(|e| LedgerError::Unreachable(e.to_string()))?;
-    if known.accepted != accepted {
-        *known = ClockOffset {
-            offset: offset(clock),
-            accepted,
-        };
-    }
-    let apart = offset(clock).checked_sub(&known.offset).map(|d| d.abs());
-    let apart = apart
-        .and_then(|d| d.to_std().ok())
-        .is_none_or(|d| d > TOLERANCE);
-    let ok = !(behind || apart);
-    Ok(Reading { wall, mark, ok })
+    let apart = {
+        let mut known = known
+            .lock()
+            .map_err(|e| LedgerError::Unreachable(e.to_string()))?;
+        if known.accepted != accepted {
+            *known = ClockOffset {
+                offset: offset(clock),
+                accepted,
+            };
+        }
+        let apart = offset(clock).checked_sub(&known.offset).map(|d| d.abs());
+        apart
+            .and_then(|d| d.to_std().ok())
+            .is_none_or(|d| d > TOLERANCE)
+    };
+    let trusted = !behind && !apart;
+    let moves = trusted && mark.is_none_or(|mark| since(mark, wall) >= MARK_STEP);
+    Ok(LedgerTime {
+        now: mark.map_or(wall, |mark| mark.max(wall)),
+        trusted,
+        mark: moves.then_some(wall),
+    })
 }
 
-/// The ledger's time, never behind its mark, and whether the wall clock can be trusted (I27).
-pub(super) async fn ledger_now(
+/// Moves the mark, within a transaction that writes anyway.
+pub(super) async fn move_mark(
     conn: &mut SqliteConnection,
-    clock: &Clock,
-    known: &Mutex<ClockOffset>,
-) -> Result<(Instant, bool), LedgerError> {
-    let Reading { wall, mark, ok } = read_clock(conn, clock, known).await?;
-    if ok && mark.is_none_or(|mark| since(mark, wall) >= MARK_STEP) {
-        set_meta(conn, "clock_mark", micros(wall)).await?;
+    time: &LedgerTime,
+) -> Result<(), LedgerError> {
+    match time.mark {
+        Some(mark) => set_meta(conn, "clock_mark", micros(mark)).await,
+        None => Ok(()),
     }
-    Ok((mark.map_or(wall, |mark| mark.max(wall)), ok))
-}
-
-/// Whether the wall clock can be trusted; asked by readers too, so nothing is written.
-pub(super) async fn clock_ok(
-    conn: &mut SqliteConnection,
-    clock: &Clock,
-    known: &Mutex<ClockOffset>,
-) -> Result<bool, LedgerError> {
-    read_clock(conn, clock, known)
-        .await
-        .map(|reading| reading.ok)
 }
 
 async fn set_meta(
@@ -272,7 +268,7 @@ pub(super) async fn attempt_ended(
     outcome: &Outcome,
 ) -> Result<(), LedgerError> {
     let known = tool(tx, &row.tool).await?;
-    let health = if outcome.class == OutcomeClass::NotSent {
+    let health = if outcome.class == OutcomeClass::NotSent || !watched(tx, &row.tool)? {
         Health::Unclear
     } else if outcome.class.is_outage() {
         Health::Ill
@@ -309,9 +305,17 @@ pub(super) async fn connection_failed(
     name: &ToolName,
     operation: &OperationId,
 ) -> Result<(), LedgerError> {
+    if !watched(tx, name)? {
+        return Ok(());
+    }
     let known = tool(tx, name).await?;
     let circuit = known.circuit.after(operation, Health::Ill, tx.now);
     set_circuit(tx, name, &circuit).await
+}
+
+/// Whether failures may open the tool's circuit.
+fn watched(tx: &Tx<'_>, tool: &ToolName) -> Result<bool, LedgerError> {
+    Ok(tx.terms(tool)?.policy.circuit)
 }
 
 pub(super) async fn probed(

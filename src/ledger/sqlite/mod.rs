@@ -129,26 +129,32 @@ impl Inner {
             .begin_with("BEGIN IMMEDIATE")
             .await
             .map_err(store::failed)?;
-        let (now, clock_ok) = limits::ledger_now(&mut tx, &self.clock, &self.offset).await?;
+        let time = limits::ledger_now(&mut tx, &self.clock, &self.offset).await?;
+        let before = store::total_changes(&mut tx).await?;
         let work = work(Tx {
             conn: &mut tx,
-            now,
-            clock_ok,
+            now: time.now,
+            clock_ok: time.trusted,
             terms: &self.terms,
             os_user: &self.os_user,
         });
-        match work.await {
-            Ok(value) => {
-                tx.commit().await.map_err(store::failed)?;
-                drop(guard);
-                self.changed.send_modify(|n| *n = n.wrapping_add(1));
-                Ok(value)
-            }
+        let value = match work.await {
+            Ok(value) => value,
             Err(error) => {
                 tx.rollback().await.map_err(store::failed)?;
-                Err(error)
+                return Err(error);
             }
+        };
+        if store::total_changes(&mut tx).await? == before {
+            // What wrote nothing costs no sync and wakes nobody.
+            tx.rollback().await.map_err(store::failed)?;
+            return Ok(value);
         }
+        limits::move_mark(&mut tx, &time).await?;
+        tx.commit().await.map_err(store::failed)?;
+        drop(guard);
+        self.changed.send_modify(|n| *n = n.wrapping_add(1));
+        Ok(value)
     }
 }
 
@@ -368,8 +374,8 @@ impl Ledger for SqliteLedger {
     async fn clock_alarm(&self) -> Result<bool, LedgerError> {
         self.read(|inner| async move {
             let mut conn = inner.readers.acquire().await.map_err(store::failed)?;
-            let ok = limits::clock_ok(&mut conn, &inner.clock, &inner.offset).await?;
-            Ok(!ok)
+            let time = limits::ledger_now(&mut conn, &inner.clock, &inner.offset).await?;
+            Ok(!time.trusted)
         })
         .await
     }

@@ -32,6 +32,14 @@ pub(in crate::ledger) fn failed(error: sqlx::Error) -> LedgerError {
     }
 }
 
+/// How many rows this connection has ever written.
+pub(super) async fn total_changes(conn: &mut SqliteConnection) -> Result<i64, LedgerError> {
+    sqlx::query_scalar("SELECT total_changes()")
+        .fetch_one(conn)
+        .await
+        .map_err(failed)
+}
+
 fn all<T>(
     rows: &[SqliteRow],
     read: impl Fn(&SqliteRow) -> Result<T, LedgerError>,

@@ -1,0 +1,164 @@
+//! `samekey` without a command: the live screen with the engine in the same process.
+
+use std::io::IsTerminal as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::args::{Color, ScreenArgs};
+use super::context::{Context, Desk, Keys};
+use crate::config::{Config, TimeZone};
+use crate::engine::{Engine, EngineDeps, EngineHealth};
+use crate::error::{Exit, Failure};
+use crate::ledger::sqlite::OpenMode;
+use crate::tui::{self, Environment, ThemeName, Timezone, TuiDeps, UiOptions};
+
+/// How long what is in flight may take when the screen is left (L8).
+const DRAIN: Duration = Duration::from_secs(5);
+
+pub(super) async fn run(cx: &Context, args: &ScreenArgs) -> Result<Exit, Failure> {
+    if args.snapshot.is_none() {
+        needs_terminal("")?;
+    }
+    let mode = match args {
+        ScreenArgs {
+            snapshot: Some(_), ..
+        }
+        | ScreenArgs {
+            read_only: true, ..
+        } => OpenMode::Read,
+        ScreenArgs {
+            no_engine: true, ..
+        } => OpenMode::Review,
+        _ => OpenMode::Engine,
+    };
+    let config = cx.config()?.config;
+    let mut ui = options(cx, &config, args.ascii, args.theme.as_deref())?;
+    ui.read_only = args.read_only;
+    let desk = cx.open(mode, Keys::IfThere).await?;
+    let notice = notice(cx, &desk);
+    let engine = if mode == OpenMode::Engine && !desk.providers.is_empty() {
+        Some(Engine::start(deps(&desk)))
+    } else {
+        None
+    };
+    let health = engine
+        .as_ref()
+        .map_or_else(|| no_engine(notice.as_ref()), Engine::health);
+    let gate = desk.gate()?;
+    let tui = TuiDeps {
+        ledger: Arc::clone(&desk.ledger),
+        person: desk.person(&gate)?,
+        gate,
+        health,
+        environment: environment(&desk, notice),
+        clock: desk.clock.clone(),
+        ui,
+        scoreboard: None,
+    };
+    let stop = async || {
+        if let Some(engine) = engine {
+            engine.stop(DRAIN).await;
+        }
+    };
+    let done = match args.snapshot {
+        Some((width, height)) => match tui::snapshot(tui, width, height).await {
+            Ok(frame) => cx.out.exact(&frame),
+            Err(e) => Err(e.into()),
+        },
+        None => tui::run(tui, stop).await.map_err(Failure::from),
+    };
+    desk.ledger.close().await;
+    done.map(|()| Exit::Done)
+}
+
+/// The screen draws on a terminal and reads keys from one. `command` stands in the hint.
+pub(super) fn needs_terminal(command: &str) -> Result<(), Failure> {
+    if std::io::stdout().is_terminal() && std::io::stdin().is_terminal() {
+        return Ok(());
+    }
+    Err(
+        Failure::usage("no_terminal", "the screen needs a terminal").hint(format!(
+            "`samekey {command}--snapshot 80x24` prints one frame as text"
+        )),
+    )
+}
+
+/// How the screen looks: flags over the configuration.
+pub(super) fn options(
+    cx: &Context,
+    config: &Config,
+    ascii: bool,
+    theme: Option<&str>,
+) -> Result<UiOptions, Failure> {
+    let section = &config.ui;
+    let named = theme.unwrap_or_else(|| section.theme.into());
+    let theme: ThemeName = named.parse().map_err(|_| {
+        Failure::usage("theme", "there is no such theme")
+            .hint("choose one of default, light, mono, deuteranopia")
+    })?;
+    let no_color = match cx.global.color {
+        Color::Never => true,
+        Color::Always => false,
+        Color::Auto => cx.env.get("NO_COLOR").is_some(),
+    };
+    Ok(UiOptions {
+        theme,
+        ascii,
+        read_only: false,
+        no_color,
+        refresh: section.refresh,
+        timezone: match section.timezone {
+            TimeZone::Utc => Timezone::Utc,
+            TimeZone::Local => Timezone::Local,
+        },
+        bell: true,
+    })
+}
+
+fn deps(desk: &Desk) -> EngineDeps {
+    EngineDeps {
+        ledger: Arc::clone(&desk.ledger),
+        providers: Arc::clone(&desk.providers),
+        terms: Arc::clone(&desk.terms),
+        config: desk.loaded.config.engine.clone(),
+        clock: desk.clock.clone(),
+    }
+}
+
+/// The health of an engine that is not there.
+fn no_engine(notice: Option<&String>) -> watch::Receiver<EngineHealth> {
+    let health = EngineHealth {
+        alarm: notice.cloned(),
+        ..EngineHealth::default()
+    };
+    watch::channel(health).1
+}
+
+/// What keeps this process from sending, and what to do about it.
+fn notice(cx: &Context, desk: &Desk) -> Option<String> {
+    let config = &desk.loaded.config;
+    if config.providers.is_empty() {
+        let file = desk.loaded.path.display();
+        return Some(format!(
+            "no provider is configured: add [providers.stripe] to {file}, or try `samekey demo`"
+        ));
+    }
+    config.providers.iter().find_map(|(name, section)| {
+        let failure = cx.provider(name, section).err()?;
+        let hint = failure.hint.map_or(String::new(), |h| format!("; {h}"));
+        Some(format!("{name}: {}{hint}", failure.message))
+    })
+}
+
+fn environment(desk: &Desk, notice: Option<String>) -> Environment {
+    let first = desk.providers.values().next();
+    let file = desk.at.path.file_name();
+    Environment {
+        provider: first.map_or(String::new(), |p| p.name().to_string()),
+        mode: first.map_or(String::new(), |p| p.mode().to_owned()),
+        ledger: file.map_or(String::new(), |f| f.to_string_lossy().into_owned()),
+        notice,
+    }
+}

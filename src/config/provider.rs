@@ -1,0 +1,117 @@
+//! `[providers.NAME]`: where a provider is, its key, and its promises.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::read::Section;
+use super::sections::{MONTH, MS, SECOND, STRIPE};
+use super::{ConfigError, KeySource, ProviderSection, ProviderType, check};
+use crate::domain::policy::Profile;
+
+const STRIPE_URL: &str = "https://api.stripe.com";
+/// The version whose refunds are known here (S29 names fields from 2025-04-30 on).
+const STRIPE_VERSION: &str = "2025-04-30.basil";
+const STRIPE_KEY: &str = "STRIPE_API_KEY";
+
+const KNOWN: [&str; 13] = [
+    "kind",
+    "base_url",
+    "api_key_env",
+    "api_key_file",
+    "api_version",
+    "timeout",
+    "send_window",
+    "retention",
+    "settle_time",
+    "lookup_lag",
+    "rate",
+    "read_rate",
+    "account",
+];
+/// Not enforced by this version.
+const LATER: [&str; 1] = ["webhook_secret_env"];
+
+pub(super) fn read(mut s: Section<'_>) -> Result<ProviderSection, ConfigError> {
+    let kind = match s.take("kind") {
+        Some(v) => v.word(&[STRIPE])?,
+        None => ProviderType::Stripe,
+    };
+    let base_url = match s.take("base_url") {
+        Some(v) => check::base_url(&v)?,
+        None => STRIPE_URL.to_owned(),
+    };
+    let api_version = match s.take("api_version") {
+        Some(v) => check::header_text(&v)?,
+        None => STRIPE_VERSION.to_owned(),
+    };
+    let api_key = key_source(&mut s)?;
+    let account = match s.take("account") {
+        Some(v) => Some(check::header_text(&v)?),
+        None => None,
+    };
+    let profile = profile(&mut s)?;
+    s.finish(&KNOWN, &LATER)?;
+    Ok(ProviderSection {
+        kind,
+        base_url,
+        api_key,
+        api_version,
+        profile,
+        account,
+    })
+}
+
+fn key_source(s: &mut Section<'_>) -> Result<KeySource, ConfigError> {
+    match (s.take("api_key_env"), s.take("api_key_file")) {
+        (Some(_), Some(file)) => Err(file.error(
+            "stands beside api_key_env",
+            "keep one of the two, so that it is clear which key is used",
+        )),
+        (Some(v), None) => check::variable_name(&v).map(KeySource::Env),
+        (None, Some(v)) => {
+            let path = PathBuf::from(v.text()?);
+            if path.is_absolute() {
+                Ok(KeySource::File(path))
+            } else {
+                Err(v.error("is not an absolute path", "write the path from / on"))
+            }
+        }
+        (None, None) => Ok(KeySource::Env(STRIPE_KEY.to_owned())),
+    }
+}
+
+/// The documented promises with what the section changes.
+fn profile(s: &mut Section<'_>) -> Result<Profile, ConfigError> {
+    let mut profile = Profile::stripe();
+    for (key, target, least, most) in [
+        ("timeout", &mut profile.timeout, 10 * MS, 10 * 60 * SECOND),
+        (
+            "send_window",
+            &mut profile.send_window,
+            10 * MS,
+            60 * SECOND,
+        ),
+        ("retention", &mut profile.retention, SECOND, MONTH),
+        (
+            "settle_time",
+            &mut profile.settle_time,
+            Duration::ZERO,
+            MONTH,
+        ),
+        ("lookup_lag", &mut profile.lookup_lag, Duration::ZERO, MONTH),
+    ] {
+        if let Some(v) = s.take(key) {
+            *target = v.duration(least..=most)?;
+        }
+    }
+    for (key, target) in [
+        ("rate", &mut profile.rate),
+        ("read_rate", &mut profile.read_rate),
+    ] {
+        if let Some(v) = s.take(key) {
+            *target = v.rate()?;
+        }
+    }
+    check::profile(&profile, s)?;
+    Ok(profile)
+}

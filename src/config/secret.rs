@@ -1,0 +1,162 @@
+//! Secrets: read from the environment or a private file, never printed (I30).
+
+use std::fmt;
+use std::io::Read as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use super::{Env, plain};
+
+/// A secret. Prints as a stand-in, whatever asks.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Takes it over.
+    #[must_use]
+    pub fn new(secret: impl Into<String>) -> Self {
+        Self(secret.into())
+    }
+
+    /// The secret itself, for the one place that sends it.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("‹secret›")
+    }
+}
+
+impl fmt::Display for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("‹secret›")
+    }
+}
+
+/// Where a secret comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeySource {
+    /// The environment variable of this name.
+    Env(String),
+    /// A file that only its owner can read.
+    File(PathBuf),
+}
+
+/// Why there is no secret.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SecretError {
+    #[error("the environment variable {0} is not set")]
+    NotSet(String),
+    #[error("the key file {} cannot be read: {why}", .path.display())]
+    Unreadable { path: PathBuf, why: String },
+    #[error("the key file {} has mode {mode:04o}; others could read it", .path.display())]
+    Mode { path: PathBuf, mode: u32 },
+    #[error("the key from {0} is empty or holds a space or control character")]
+    Malformed(String),
+}
+
+impl SecretError {
+    /// What to do.
+    #[must_use]
+    pub fn remedy(&self) -> String {
+        match self {
+            Self::NotSet(name) => {
+                format!("set {name}, or name a file of mode 0600 as api_key_file")
+            }
+            Self::Unreadable { path, .. } => format!("put the key into {}", path.display()),
+            Self::Mode { path, .. } => format!("run `chmod 600 {}`", path.display()),
+            Self::Malformed(_) => "store the key alone on one line".to_owned(),
+        }
+    }
+}
+
+/// Longest secret, in bytes.
+const MAX_SECRET: u64 = 4096;
+
+impl KeySource {
+    /// Reads the secret.
+    ///
+    /// # Errors
+    /// Not there, readable by others, or not a key.
+    pub fn read(&self, env: &Env) -> Result<Secret, SecretError> {
+        let (raw, from) = match self {
+            Self::Env(name) => {
+                let raw = env.get(name);
+                (
+                    raw.ok_or_else(|| SecretError::NotSet(name.clone()))?,
+                    name.clone(),
+                )
+            }
+            Self::File(path) => (read_private(path)?, path.display().to_string()),
+        };
+        let key = raw.trim();
+        if key.is_empty() || !key.bytes().all(|b| b.is_ascii_graphic()) {
+            return Err(SecretError::Malformed(from));
+        }
+        Ok(Secret::new(key))
+    }
+}
+
+fn read_private(path: &Path) -> Result<String, SecretError> {
+    let unreadable = |why: String| SecretError::Unreadable {
+        path: path.to_owned(),
+        why,
+    };
+    // The mode is taken from the open file, so that it cannot be swapped in between.
+    let file = std::fs::File::open(path).map_err(|e| unreadable(plain(&e)))?;
+    let meta = file.metadata().map_err(|e| unreadable(plain(&e)))?;
+    if !meta.is_file() {
+        return Err(unreadable("it is not a file".to_owned()));
+    }
+    let mode = meta.mode() & 0o7777;
+    if mode & 0o177 != 0 {
+        return Err(SecretError::Mode {
+            path: path.to_owned(),
+            mode,
+        });
+    }
+    let mut text = String::new();
+    file.take(MAX_SECRET)
+        .read_to_string(&mut text)
+        .map_err(|e| unreadable(plain(&e)))?;
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn a_secret_prints_as_a_stand_in_i30() {
+        let secret = Secret::new("sk_test_abc");
+        assert_eq!(format!("{secret} {secret:?}"), "‹secret› ‹secret›");
+        assert_eq!(secret.expose(), "sk_test_abc");
+    }
+
+    #[test]
+    fn a_key_comes_from_the_environment_or_a_private_file() {
+        let env = Env::fixed([("KEY", "sk_test_1"), ("BAD", "two words")]);
+        let of = |name: &str| KeySource::Env(name.to_owned()).read(&env);
+        assert_eq!(of("KEY").expect("set").expose(), "sk_test_1");
+        assert_eq!(of("NONE"), Err(SecretError::NotSet("NONE".to_owned())));
+        assert!(matches!(of("BAD"), Err(SecretError::Malformed(_))));
+
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("key");
+        std::fs::write(&path, "sk_test_2\n").expect("written");
+        let set = |mode| {
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).expect("mode");
+            KeySource::File(path.clone()).read(&env)
+        };
+        assert!(matches!(
+            set(0o644),
+            Err(SecretError::Mode { mode: 0o644, .. })
+        ));
+        assert_eq!(set(0o600).expect("private").expose(), "sk_test_2");
+    }
+}

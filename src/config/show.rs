@@ -1,0 +1,158 @@
+//! The effective configuration as TOML that reads back to the same.
+
+use std::fmt::{self, Write as _};
+
+use super::{Config, KeySource, ProviderSection, ToolSection, show_duration, show_rate};
+use crate::domain::policy::Repeat;
+
+/// Everything, defaults included.
+pub(super) fn toml(config: &Config) -> String {
+    let mut out = String::new();
+    // Writing to a String cannot fail.
+    let _ = write(&mut out, config);
+    out
+}
+
+fn write(out: &mut String, c: &Config) -> fmt::Result {
+    writeln!(out, "[ledger]")?;
+    match &c.ledger.url {
+        Some(url) => writeln!(out, "url = {}", quoted(url))?,
+        None => writeln!(out, "# url: the file in your data directory")?,
+    }
+    let e = &c.engine;
+    writeln!(out, "\n[engine]\nworkers = {}", e.workers)?;
+    for (key, value) in [
+        ("lease", e.lease),
+        ("poll", e.poll),
+        ("call_timeout", e.call_timeout),
+        ("call_ttl", e.call_ttl),
+    ] {
+        writeln!(out, "{key} = \"{}\"", show_duration(value))?;
+    }
+    for (name, p) in &c.providers {
+        provider(out, name.as_str(), p)?;
+    }
+    if c.providers.is_empty() {
+        writeln!(out, "\n# no provider is configured: nothing can be sent")?;
+    }
+    for (name, t) in &c.tools {
+        tool(out, name.as_str(), t, !c.providers.is_empty())?;
+    }
+    for (name, role) in &c.reviewers {
+        writeln!(
+            out,
+            "\n[reviewers.{}]\nrole = \"{role}\"",
+            key(name.as_str())
+        )?;
+    }
+    let ui = &c.ui;
+    let (theme, zone): (&str, &str) = (ui.theme.into(), ui.timezone.into());
+    let language: &str = ui.language.into();
+    writeln!(out, "\n[ui]\ntheme = \"{theme}\"")?;
+    writeln!(out, "refresh = \"{}\"", show_duration(ui.refresh))?;
+    writeln!(out, "timezone = \"{zone}\"\nlanguage = \"{language}\"")
+}
+
+fn provider(out: &mut String, name: &str, p: &ProviderSection) -> fmt::Result {
+    let kind: &str = p.kind.into();
+    writeln!(out, "\n[providers.{}]\nkind = \"{kind}\"", key(name))?;
+    writeln!(out, "base_url = {}", quoted(&p.base_url))?;
+    match &p.api_key {
+        KeySource::Env(variable) => writeln!(out, "api_key_env = {}", quoted(variable))?,
+        KeySource::File(path) => {
+            writeln!(out, "api_key_file = {}", quoted(&path.to_string_lossy()))?;
+        }
+    }
+    writeln!(out, "api_version = {}", quoted(&p.api_version))?;
+    let f = &p.profile;
+    for (key, value) in [
+        ("timeout", f.timeout),
+        ("send_window", f.send_window),
+        ("retention", f.retention),
+        ("settle_time", f.settle_time),
+        ("lookup_lag", f.lookup_lag),
+    ] {
+        writeln!(out, "{key} = \"{}\"", show_duration(value))?;
+    }
+    writeln!(out, "rate = \"{}\"", show_rate(f.rate))?;
+    writeln!(out, "read_rate = \"{}\"", show_rate(f.read_rate))?;
+    match &p.account {
+        Some(account) => writeln!(out, "account = {}", quoted(account)),
+        None => Ok(()),
+    }
+}
+
+fn tool(out: &mut String, name: &str, t: &ToolSection, reachable: bool) -> fmt::Result {
+    let p = &t.policy;
+    writeln!(out, "\n[tools.{}]", key(name))?;
+    // Written out only where it names something, or the file would not read back.
+    let mark = if reachable { "" } else { "# " };
+    writeln!(out, "{mark}provider = {}", quoted(p.provider.as_str()))?;
+    writeln!(out, "max_per_call = {}", p.max_per_call)?;
+    writeln!(out, "max_per_operation = {}", p.max_per_operation)?;
+    writeln!(
+        out,
+        "backoff = {{ base = \"{}\", cap = \"{}\" }}",
+        show_duration(p.backoff.base),
+        show_duration(p.backoff.cap)
+    )?;
+    writeln!(out, "rate = \"{}\"", show_rate(p.rate))?;
+    let repeat = match p.repeat {
+        Repeat::Answer => "answer",
+        Repeat::Open => "open",
+    };
+    writeln!(out, "repeat = \"{repeat}\"")?;
+    writeln!(
+        out,
+        "lookup_cooldown = \"{}\"\napproval_ttl = \"{}\"",
+        show_duration(p.lookup_cooldown),
+        show_duration(p.approval_ttl)
+    )?;
+    for (currency, caps) in &p.caps {
+        writeln!(out, "\n[tools.{}.caps.{currency}]", key(name))?;
+        for (key, value) in [
+            ("max_amount_cents", caps.max_amount),
+            ("approve_over_cents", caps.approve_over),
+            ("four_eyes_over_cents", caps.four_eyes_over),
+        ] {
+            if let Some(value) = value {
+                writeln!(out, "{key} = {value}")?;
+            }
+        }
+        if let Some((amount, window)) = caps.max_total {
+            let window = show_duration(window);
+            writeln!(
+                out,
+                "max_total_cents = {{ amount = {amount}, window = \"{window}\" }}"
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// A name as part of a header: bare where TOML allows it.
+fn key(name: &str) -> String {
+    let bare = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
+    if name.bytes().all(bare) {
+        name.to_owned()
+    } else {
+        quoted(name)
+    }
+}
+
+/// A TOML basic string.
+fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            c if c.is_control() => {
+                let _ = write!(out, "\\u{:04x}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}

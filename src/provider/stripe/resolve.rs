@@ -1,0 +1,179 @@
+//! Step 4 of the protocol: from an order, payment intent or charge to one payment, with what was
+//! captured and what anybody refunded.
+//!
+//! Owns: which payment is the order's, and that it can be refunded at all (M39). Never: chooses
+//! among several, or answers with sums it could not read completely. Tests: `tests/stripe/`.
+
+use super::read::{Reader, path};
+use super::wire::{self, Charge, Metadata, Page, Payment};
+use crate::domain::evidence::{ObjectStatus, ProviderObject};
+use crate::domain::ids::{ChargeId, OrderId, PaymentId};
+use crate::domain::opening::Resolved;
+use crate::provider::{ReadError, ResolveError, ResolveQuery};
+
+impl Reader {
+    /// Step 4: order, payment or charge → payment, captured, refunded.
+    pub(super) async fn resolve(&self, query: &ResolveQuery) -> Result<Resolved, ResolveError> {
+        let (payment, charge) = self.payment_of(query).await?;
+        let order = &query.order;
+        let admitted = |m: &Option<Metadata>| m.as_ref().is_none_or(|m| m.admits(order));
+        let named = payment.as_ref().map(|p| &p.metadata);
+        if !admitted(&charge.metadata) || !named.is_none_or(admitted) {
+            return Err(refused(&format!(
+                "this payment belongs to another order than {order}"
+            )));
+        }
+        refundable(&charge)?;
+        let unreadable = || ResolveError::Unreadable("the payment's charge cannot be read".into());
+        let (currency, captured_minor, charge_refunded) = charge.sums().ok_or_else(unreadable)?;
+        let charge_id = ChargeId::parse(&charge.id).map_err(|_| unreadable())?;
+        let payment = payment.map_or_else(|| charge.id.clone(), |p| p.id);
+        let payment = PaymentId::parse(&payment).map_err(|_| unreadable())?;
+
+        let listing = self
+            .list(&payment, Some(&charge_id))
+            .await
+            .map_err(cannot)?;
+        let strange =
+            |o: &ProviderObject| o.payment.as_ref() != Some(&payment) || o.currency != currency;
+        if !listing.complete || listing.objects.iter().any(strange) {
+            return Err(ResolveError::Unreadable(
+                "the payment's refunds cannot be listed completely".into(),
+            ));
+        }
+        let counted: Vec<ProviderObject> = listing
+            .objects
+            .into_iter()
+            .filter(|o| !matches!(o.status, ObjectStatus::Failed | ObjectStatus::Canceled))
+            .collect();
+        let listed = counted
+            .iter()
+            .fold(0_i64, |sum, o| sum.saturating_add(o.amount_minor));
+        Ok(Resolved {
+            payment,
+            charge: Some(charge_id),
+            currency,
+            captured_minor,
+            // Two sources that can disagree for a moment: the larger one leaves less to refund.
+            refunded_minor: listed.max(charge_refunded),
+            refunds: counted.into_iter().map(|o| o.id).collect(),
+        })
+    }
+
+    /// The payment intent, where there is one, and its charge.
+    async fn payment_of(
+        &self,
+        query: &ResolveQuery,
+    ) -> Result<(Option<Payment>, Charge), ResolveError> {
+        // A charge without a payment intent is stored as its own payment.
+        let intent = query
+            .payment
+            .as_ref()
+            .filter(|p| query.charge.as_ref().map(ChargeId::as_str) != Some(p.as_str()));
+        if let Some(id) = &query.charge {
+            let charge = self.charge(id.as_str()).await?;
+            let of = charge.payment_intent.as_ref().map(|n| n.id().to_owned());
+            if intent.is_some_and(|p| of.as_deref() != Some(p.as_str())) {
+                return Err(refused(&format!(
+                    "charge {id} is not of that payment_intent"
+                )));
+            }
+            let payment = match of {
+                Some(of) => Some(self.intent(&of).await?),
+                None => None,
+            };
+            return Ok((payment, charge));
+        }
+        let payment = match intent {
+            Some(id) => self.intent(id.as_str()).await?,
+            None => self.search(&query.order).await?,
+        };
+        let Some(latest) = &payment.latest_charge else {
+            return Err(refused(&format!(
+                "nothing was paid with payment {}",
+                payment.id
+            )));
+        };
+        let charge = self.charge(latest.id()).await?;
+        Ok((Some(payment), charge))
+    }
+
+    async fn intent(&self, id: &str) -> Result<Payment, ResolveError> {
+        let unknown = || refused(&format!("the provider knows no payment_intent {id}"));
+        let path = path("/v1/payment_intents", id).ok_or_else(unknown)?;
+        let payment: Option<Payment> = self.object(&path).await.map_err(cannot)?;
+        let payment = payment.ok_or_else(unknown)?;
+        same(id, &payment.id).map(|()| payment)
+    }
+
+    async fn charge(&self, id: &str) -> Result<Charge, ResolveError> {
+        let unknown = || refused(&format!("the provider knows no charge {id}"));
+        let path = path("/v1/charges", id).ok_or_else(unknown)?;
+        let charge: Option<Charge> = self.object(&path).await.map_err(cannot)?;
+        let charge = charge.ok_or_else(unknown)?;
+        same(id, &charge.id).map(|()| charge)
+    }
+
+    /// The one payment intent that carries the order's id (S43).
+    async fn search(&self, order: &OrderId) -> Result<Payment, ResolveError> {
+        let quoted = order.as_str().replace('\\', r"\\").replace('\'', r"\'");
+        let query = form_urlencoded::Serializer::new(String::new())
+            .append_pair("query", &format!("metadata['order_id']:'{quoted}'"))
+            .append_pair("limit", "10")
+            .finish();
+        let path = format!("/v1/payment_intents/search?{query}");
+        let found: Page<Payment> = self.page(&path).await.map_err(cannot)?;
+        // The provider's own idea of equality may be looser than ours.
+        let mut exact = found
+            .data
+            .into_iter()
+            .filter(|p| p.metadata.as_ref().is_some_and(|m| m.names(order)));
+        match (exact.next(), exact.next(), found.has_more) {
+            (None, _, false) => Err(refused(&format!(
+                "the provider knows no payment of order {order}; name its payment_intent or charge"
+            ))),
+            (Some(only), None, false) => Ok(only),
+            (_, _, _) => Err(refused(&format!(
+                "order {order} has several payments; name the payment_intent or charge"
+            ))),
+        }
+    }
+}
+
+/// Whether a charge can be refunded at all (M39).
+fn refundable(charge: &Charge) -> Result<(), ResolveError> {
+    let id = &charge.id;
+    if charge.status != "succeeded" {
+        return Err(refused(&format!(
+            "charge {id} is {}, not paid",
+            charge.status
+        )));
+    }
+    if !charge.captured {
+        return Err(refused(&format!("charge {id} is not captured yet")));
+    }
+    if charge.disputed {
+        return Err(refused(&format!("charge {id} is disputed")));
+    }
+    Ok(())
+}
+
+/// The answer must be about what was asked for.
+fn same(asked: &str, got: &str) -> Result<(), ResolveError> {
+    if asked == got {
+        Ok(())
+    } else {
+        Err(ResolveError::Unreadable(wire::shown(
+            &format!("the provider answered {got} when asked for {asked}"),
+            &[],
+        )))
+    }
+}
+
+fn refused(why: &str) -> ResolveError {
+    ResolveError::Refused(wire::shown(why, &[]))
+}
+
+fn cannot(error: ReadError) -> ResolveError {
+    ResolveError::Unreadable(error.0)
+}

@@ -1,0 +1,345 @@
+//! What `update` wants done, and the tasks that do it.
+//!
+//! Owns: the closed [`Effect`] enum and [`Runner`], which reads the ledger, asks the gate and sends
+//! the answers back through a bounded channel. Never: draws, decides, or runs on the UI task (U43).
+//! A panic in a task becomes an answer, so that the screen never waits for ever. Tests:
+//! `tests/tui_terminal.rs`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::Future;
+
+use tokio::sync::mpsc;
+
+use super::action::{Ask, Frozen};
+use super::message::{DetailView, Edge, Failure, Loaded, Message, PageQuery, Tab};
+use crate::clock::Clock;
+use crate::domain::guard;
+use crate::domain::ids::{OperationId, ProviderRef, ToolName};
+use crate::domain::review_event::ReviewRefusal;
+use crate::ledger::{LedgerError, SharedLedger};
+use crate::review::{Gate, GateError};
+
+/// How many of the review list's first rows are watched for the bell.
+const WATCHED: u32 = 100;
+
+/// Something for the outside.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    Load(Load),
+    More {
+        generation: u64,
+        edge: Edge,
+        query: Box<Query>,
+    },
+    Detail {
+        serial: u64,
+        id: OperationId,
+    },
+    Ask {
+        serial: u64,
+        frozen: Frozen,
+    },
+    Decide {
+        serial: u64,
+        frozen: Frozen,
+        note: String,
+        typed: Option<ProviderRef>,
+    },
+    Lookup {
+        serial: u64,
+        frozen: Frozen,
+    },
+    /// Bell and desktop notice, already harmless text.
+    Ring(String),
+    Suspend,
+    Redraw,
+    /// Begin to stop the engine, and the screen after it.
+    Stop,
+    /// Leave at once.
+    Leave,
+}
+
+impl Effect {
+    /// Whether it can change anything beyond the screen (U51).
+    #[must_use]
+    pub fn writes(&self) -> bool {
+        matches!(self, Self::Decide { .. } | Self::Lookup { .. })
+    }
+}
+
+/// A page query that can be compared.
+#[derive(Clone, Debug)]
+pub struct Query(pub PageQuery);
+
+impl PartialEq for Query {
+    fn eq(&self, other: &Self) -> bool {
+        let (a, b) = (&self.0, &other.0);
+        a.tab == b.tab
+            && a.filter == b.filter
+            && a.sort == b.sort
+            && a.ascending == b.ascending
+            && a.after == b.after
+            && a.limit == b.limit
+    }
+}
+
+/// One reading of everything the screen shows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Load {
+    pub generation: u64,
+    pub query: Box<Query>,
+    /// Rows on the screen, which are read even where they left the page.
+    pub shown: Vec<OperationId>,
+    /// Also read the head of the review list, for the bell.
+    pub review: bool,
+}
+
+/// Runs effects in tasks.
+#[derive(Clone)]
+pub struct Runner {
+    pub ledger: SharedLedger,
+    pub gate: Gate,
+    pub clock: Clock,
+    pub answers: mpsc::Sender<Message>,
+}
+
+impl Runner {
+    /// Starts the task for `effect`, if it is one for the ledger or the gate.
+    pub fn start(&self, effect: Effect) {
+        let runner = self.clone();
+        tokio::spawn(async move {
+            // The inner task is never cancelled; its panic is an answer like any other.
+            let lost = lost(&effect);
+            let task = tokio::spawn({
+                let runner = runner.clone();
+                async move { runner.answer(effect).await }
+            });
+            let answer = task.await.unwrap_or_else(|error| {
+                tracing::error!(%error, "a task of the screen ended badly");
+                lost
+            });
+            if let Some(message) = answer {
+                // Nobody listens any more once the screen is gone.
+                let _ = runner.answers.send(message).await;
+            }
+        });
+    }
+
+    /// What `effect` leads to. Awaited directly by the snapshot.
+    pub async fn answer(&self, effect: Effect) -> Option<Message> {
+        match effect {
+            Effect::Load(load) => Some(self.load(load).await),
+            Effect::More {
+                generation,
+                edge,
+                query,
+            } => Some(self.more(generation, edge, query.0).await),
+            Effect::Detail { serial, id } => {
+                let result = self.detail(&id).await.map_err(|e| e.to_string());
+                Some(Message::Detail { serial, id, result })
+            }
+            Effect::Ask { serial, frozen } => {
+                let asked = self
+                    .gate
+                    .ask(frozen.operation(), frozen.ask(), frozen.by())
+                    .await;
+                let result = asked.map(Box::new).map_err(|e| e.to_string());
+                Some(Message::Asked { serial, result })
+            }
+            Effect::Decide {
+                serial,
+                frozen,
+                note,
+                typed,
+            } => {
+                let (id, by) = (frozen.operation(), frozen.by());
+                let version = match frozen.ask() {
+                    // A note says nothing about the row's state, so nobody can come too late with it.
+                    Ask::Note => None,
+                    _ => Some(frozen.version()),
+                };
+                let done = self
+                    .gate
+                    .decide(id, frozen.ask(), by, &note, version, typed);
+                Some(self.done(serial, id, done).await)
+            }
+            Effect::Lookup { serial, frozen } => {
+                let id = frozen.operation();
+                Some(
+                    self.done(serial, id, self.gate.lookup(id, frozen.by()))
+                        .await,
+                )
+            }
+            Effect::Ring(_) | Effect::Suspend | Effect::Redraw | Effect::Stop | Effect::Leave => {
+                None
+            }
+        }
+    }
+
+    async fn load(&self, load: Load) -> Message {
+        let generation = load.generation;
+        match self.try_load(load).await {
+            Ok(loaded) => Message::Loaded(Box::new(loaded)),
+            Err(error) => Message::LoadFailed {
+                generation,
+                why: error.to_string(),
+            },
+        }
+    }
+
+    async fn try_load(&self, load: Load) -> Result<Loaded, LedgerError> {
+        let as_of = self.clock.now();
+        let query = &load.query.0;
+        let counts = self.ledger.counts().await?;
+        let page = self.ledger.page(query).await?;
+        let present: BTreeSet<&OperationId> = page.rows.iter().map(|l| &l.row.id).collect();
+        let missing: Vec<OperationId> = load
+            .shown
+            .into_iter()
+            .filter(|id| !present.contains(id))
+            .collect();
+        let others = if missing.is_empty() {
+            Vec::new()
+        } else {
+            self.ledger.rows(&missing).await?
+        };
+        let review = if load.review {
+            let head = PageQuery {
+                tab: Tab::Review,
+                limit: WATCHED,
+                ..PageQuery::default()
+            };
+            let rows = self.ledger.page(&head).await?.rows;
+            Some(rows.into_iter().map(|l| l.row.id).collect())
+        } else {
+            None
+        };
+        let tools = page
+            .rows
+            .iter()
+            .map(|l| &l.row.tool)
+            .chain(others.iter().map(|r| &r.tool));
+        let words = self.words(tools);
+        Ok(Loaded {
+            generation: load.generation,
+            as_of,
+            counts,
+            others,
+            review,
+            words,
+            page,
+        })
+    }
+
+    fn words<'a>(
+        &self,
+        tools: impl Iterator<Item = &'a ToolName>,
+    ) -> BTreeMap<ToolName, &'static str> {
+        let tools: BTreeSet<&ToolName> = tools.collect();
+        tools
+            .into_iter()
+            .filter_map(|tool| {
+                let terms = self.gate.terms(tool).ok()?;
+                Some((tool.clone(), terms.policy.success_word))
+            })
+            .collect()
+    }
+
+    async fn more(&self, generation: u64, edge: Edge, query: PageQuery) -> Message {
+        let page = self.ledger.page(&query).await.map_err(|e| e.to_string());
+        let result = page.map(|mut page| {
+            if edge != Edge::Below {
+                page.rows.reverse();
+            }
+            page
+        });
+        Message::More {
+            generation,
+            edge,
+            result,
+        }
+    }
+
+    async fn detail(&self, id: &OperationId) -> Result<Option<Box<DetailView>>, LedgerError> {
+        let Some(detail) = self.ledger.detail(id).await? else {
+            return Ok(None);
+        };
+        let terms = self.gate.terms(&detail.op.row.tool).ok();
+        Ok(Some(Box::new(DetailView {
+            closings: self.gate.closings(&detail.op).ok(),
+            decidable_at: terms.and_then(|t| guard::decidable_at(&detail.op, t)),
+            word: terms.map_or("succeeded", |t| t.policy.success_word),
+            detail,
+        })))
+    }
+
+    async fn done(
+        &self,
+        serial: u64,
+        id: &OperationId,
+        work: impl Future<Output = Result<crate::review::Decided, GateError>>,
+    ) -> Message {
+        let result = match work.await {
+            Ok(decided) => Ok(Box::new(decided)),
+            Err(error) => Err(self.failure(id, &error).await),
+        };
+        Message::Done { serial, result }
+    }
+
+    /// A lost race names who won and when (U23).
+    async fn failure(&self, id: &OperationId, error: &GateError) -> Failure {
+        let mut why = error.to_string();
+        let moved_to = match error {
+            GateError::Refused(ReviewRefusal::MovedOn { now, .. }) => Some(*now),
+            GateError::Refused(
+                ReviewRefusal::ClosedSame { .. } | ReviewRefusal::ClosedOther { .. },
+            ) => {
+                let rows = self.ledger.rows(std::slice::from_ref(id)).await;
+                let closed = rows.ok().and_then(|r| r.first().and_then(|r| r.closed_at));
+                if let Some(at) = closed {
+                    why = format!("{why} (at {})", at.format("%Y-%m-%d %H:%M:%SZ"));
+                }
+                None
+            }
+            _ => None,
+        };
+        Failure { why, moved_to }
+    }
+}
+
+/// The answer where the task itself is lost.
+fn lost(effect: &Effect) -> Option<Message> {
+    let why = || "a task of the screen panicked; see the log".to_owned();
+    Some(match effect {
+        Effect::Load(load) => Message::LoadFailed {
+            generation: load.generation,
+            why: why(),
+        },
+        Effect::More {
+            generation, edge, ..
+        } => Message::More {
+            generation: *generation,
+            edge: *edge,
+            result: Err(why()),
+        },
+        Effect::Detail { serial, id } => Message::Detail {
+            serial: *serial,
+            id: id.clone(),
+            result: Err(why()),
+        },
+        Effect::Ask { serial, .. } => Message::Asked {
+            serial: *serial,
+            result: Err(why()),
+        },
+        Effect::Decide { serial, .. } | Effect::Lookup { serial, .. } => Message::Done {
+            serial: *serial,
+            result: Err(Failure {
+                why: format!("{}; look at the row before you act again", why()),
+                moved_to: None,
+            }),
+        },
+        Effect::Ring(_) | Effect::Suspend | Effect::Redraw | Effect::Stop | Effect::Leave => {
+            return None;
+        }
+    })
+}

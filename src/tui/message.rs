@@ -1,0 +1,120 @@
+//! Everything that can happen to the screen: one closed enum.
+//!
+//! Owns: the shapes in which the outside reaches `update`. Never: has behaviour. The time comes in
+//! by [`Message::Tick`]; every asynchronous answer carries the generation or serial it was asked
+//! under, so that a late one changes nothing (U27).
+
+use std::collections::BTreeMap;
+
+pub use crate::engine::{EngineHealth, EngineState};
+pub use crate::ledger::query::{
+    AuditRow, Counts, Detail, Filter, Listed, Page, PageQuery, Sort, Tab,
+};
+
+use super::action::{Asked, Decided};
+use super::keymap::Key;
+use crate::domain::Instant;
+use crate::domain::guard::Ruling;
+use crate::domain::ids::{OperationId, ToolName};
+use crate::domain::operation::{Closing, OperationRow};
+
+/// What happened.
+#[derive(Debug)]
+pub enum Message {
+    /// It is `now`. Comes before every other message that depends on the time.
+    Tick(Instant),
+    /// A key; `repeat` where the terminal can tell that it is held, `burst` where so many came at
+    /// once that nobody typed them (U14).
+    Key {
+        key: Key,
+        repeat: bool,
+        burst: bool,
+    },
+    Paste(String),
+    Resize {
+        width: u16,
+        height: u16,
+    },
+    /// A frame of the present model is on the screen.
+    Drawn,
+    /// The ledger says that something changed: a hint, without content.
+    LedgerChanged,
+    /// The slow poll behind the hints.
+    RefreshDue,
+    Loaded(Box<Loaded>),
+    /// The ledger could not be read.
+    LoadFailed {
+        generation: u64,
+        why: String,
+    },
+    More {
+        generation: u64,
+        edge: Edge,
+        result: Result<Page, String>,
+    },
+    Detail {
+        serial: u64,
+        id: OperationId,
+        result: Result<Option<Box<DetailView>>, String>,
+    },
+    Asked {
+        serial: u64,
+        result: Result<Box<Asked>, String>,
+    },
+    Done {
+        serial: u64,
+        result: Result<Box<Decided>, Failure>,
+    },
+    Health(EngineHealth),
+    Scoreboard(Vec<String>),
+    /// SIGTERM: leave, without asking.
+    Terminate,
+    /// The process was stopped and goes on.
+    Resumed,
+}
+
+/// One reading of the ledger.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    pub generation: u64,
+    /// When the reading began; nothing on the screen is younger.
+    pub as_of: Instant,
+    pub page: Page,
+    pub counts: Counts,
+    /// Shown rows that are not in the page, as they are now.
+    pub others: Vec<OperationRow>,
+    /// The first ids of the review list, where asked for.
+    pub review: Option<Vec<OperationId>>,
+    /// Each tool's own word for `succeeded`.
+    pub words: BTreeMap<ToolName, &'static str>,
+}
+
+/// Where further rows are put.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Edge {
+    Below,
+    /// Read in reverse order; put back in order before they are shown.
+    Above,
+    /// The end of the whole list, read in reverse order.
+    Last,
+}
+
+/// One operation as the detail shows it.
+#[derive(Clone, Debug)]
+pub struct DetailView {
+    pub detail: Detail,
+    /// Which closings are allowed now, and why not the others; empty where the tool is not
+    /// configured here.
+    pub closings: Option<[(Closing, Ruling); 2]>,
+    pub decidable_at: Option<Instant>,
+    /// The tool's own word for `succeeded`.
+    pub word: &'static str,
+}
+
+/// Why a decision was not carried out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    pub why: String,
+    /// The row's version now, where the row moved on.
+    pub moved_to: Option<i64>,
+}

@@ -1,0 +1,393 @@
+//! Everything the screen knows, as data.
+//!
+//! Owns: the state that `update` changes and `view` draws. Never: does anything; there are no
+//! components with hidden state, and a dialog is data like the rest. Tests: all `tests/tui_*.rs`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use chrono::FixedOffset;
+
+use super::action::{Access, Asked, Frozen, Level, Person};
+use super::format::{Stamp, Times};
+use super::keymap::{Context, Key, Keymap};
+use super::message::{Counts, DetailView, EngineHealth, Filter, PageQuery, Sort, Tab};
+use super::query::Fault;
+use super::selection::{List, PAGE};
+use super::text_field::TextField;
+use super::theme::{Role, Theme};
+use crate::domain::ids::{OperationId, ToolName};
+use crate::domain::{Instant, later, since};
+
+/// Where the screen is, for the header and every dialog.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Environment {
+    /// The provider's configured name; empty where none is configured.
+    pub provider: String,
+    /// `simulator`, `test` or `live`.
+    pub mode: String,
+    /// The ledger's file name.
+    pub ledger: String,
+    /// What is missing here, such as a provider.
+    pub notice: Option<String>,
+}
+
+impl Environment {
+    /// Whether real money moves.
+    #[must_use]
+    pub fn is_live(&self) -> bool {
+        self.mode.eq_ignore_ascii_case("live")
+    }
+
+    /// What a person types in a live dialog: `live stripe`.
+    #[must_use]
+    pub fn name(&self) -> String {
+        format!("{} {}", self.mode, self.provider)
+            .trim()
+            .to_lowercase()
+    }
+}
+
+/// How the screen begins. Everything that does not change later, and the time.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    pub environment: Environment,
+    pub person: Person,
+    pub access: Access,
+    pub theme: Theme,
+    pub keymap: Keymap,
+    /// The local zone.
+    pub zone: FixedOffset,
+    pub times: Times,
+    /// Time between two readings, in the clock's own time.
+    pub refresh: Duration,
+    /// A real second in the clock's own time, which a demo may scale.
+    pub second: Duration,
+    pub bell: bool,
+    /// Lists begin by following (the demo, which is there to be watched).
+    pub follow: bool,
+    pub now: Instant,
+    pub size: (u16, u16),
+}
+
+/// Which part of the main screen has the keys.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Focus {
+    #[default]
+    List,
+    Detail,
+}
+
+/// How old the screen is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Freshness {
+    /// Nothing was read yet.
+    Never,
+    Fresh,
+    /// More than three refreshes were missed: nobody may act on this (U20).
+    Stale,
+    /// More than ten.
+    Old,
+}
+
+/// The detail of the operation under the cursor.
+#[derive(Clone, Debug, Default)]
+pub struct DetailPane {
+    /// What was read last; drawn only while the cursor is on it.
+    pub view: Option<Box<DetailView>>,
+    /// The ledger has no such operation, or could not be read.
+    pub problem: Option<String>,
+    pub scroll: usize,
+    pub serial: u64,
+    pub in_flight: bool,
+    /// Something moved while an answer was on its way.
+    pub again: bool,
+    /// Over the whole screen even where it would fit beside the list.
+    pub wide: bool,
+}
+
+/// The filter line while it is being written.
+#[derive(Clone, Debug)]
+pub struct FilterEdit {
+    pub field: TextField,
+    pub fault: Option<Fault>,
+}
+
+/// A field of a dialog.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FieldName {
+    Token,
+    Ref,
+    Environment,
+    Note,
+}
+
+/// What has the focus in a dialog.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DialogFocus {
+    #[default]
+    Cancel,
+    /// The field of that number.
+    Field(usize),
+}
+
+/// How far a dialog is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Stage {
+    /// The gate has not answered yet.
+    Asking,
+    Open,
+    /// The row is at this version now: it has to be read again.
+    MovedOn(i64),
+    /// Given to the gate; the ledger has not answered.
+    Committing,
+    /// Not done, because.
+    Refused(String),
+}
+
+/// A question to the person, with everything it is about frozen.
+#[derive(Clone, Debug)]
+pub struct Dialog {
+    pub frozen: Frozen,
+    pub serial: u64,
+    pub stage: Stage,
+    /// The gate's answer.
+    pub asked: Option<Box<Asked>>,
+    pub fields: Vec<(FieldName, TextField)>,
+    pub focus: DialogFocus,
+    /// A frame with it has been on the screen; keys from before are dropped (U7).
+    pub shown: bool,
+    /// What is missing, after somebody tried to confirm.
+    pub missing: Option<&'static str>,
+}
+
+impl Dialog {
+    /// Whether anything typed is still to come or to be seen: the row must not move beneath.
+    #[must_use]
+    pub fn level(&self) -> Option<Level> {
+        self.asked.as_ref().map(|a| a.level)
+    }
+}
+
+/// One line for the person, for a while.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    pub text: String,
+    pub role: Role,
+    pub until: Instant,
+}
+
+/// Which rows have rung, so that each rings once.
+#[derive(Clone, Debug, Default)]
+pub struct Rung {
+    pub ids: BTreeSet<OperationId>,
+    /// The first reading rings for nobody.
+    pub armed: bool,
+}
+
+/// What is read, and what is on its way.
+#[derive(Clone, Debug, Default)]
+pub struct Reading {
+    /// Moves with every change of the query; answers of an older one are dropped (U27).
+    pub generation: u64,
+    pub in_flight: bool,
+    /// Something changed meanwhile: read again at once.
+    pub again: bool,
+    pub as_of: Option<Instant>,
+    /// Why the last reading failed.
+    pub problem: Option<String>,
+    pub paused: bool,
+}
+
+/// Leaving.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Quitting {
+    pub since: Instant,
+}
+
+/// The whole screen.
+#[derive(Clone, Debug)]
+pub struct Model {
+    pub environment: Environment,
+    pub person: Person,
+    pub access: Access,
+    pub theme: Theme,
+    pub keymap: Keymap,
+    pub zone: FixedOffset,
+    pub times: Times,
+    pub refresh: Duration,
+    pub second: Duration,
+    pub bell: bool,
+    pub follow: bool,
+    pub now: Instant,
+    pub size: (u16, u16),
+    pub tab: Tab,
+    pub filter: Filter,
+    /// The filter as written.
+    pub filter_text: String,
+    pub filter_edit: Option<FilterEdit>,
+    pub sort: Sort,
+    pub ascending: bool,
+    pub list: List,
+    pub counts: Option<Counts>,
+    pub words: BTreeMap<ToolName, &'static str>,
+    pub reading: Reading,
+    pub focus: Focus,
+    pub detail: DetailPane,
+    pub dialog: Option<Dialog>,
+    /// A text that waits for esc: why something was refused.
+    pub popup: Option<(String, String)>,
+    /// How far the help is scrolled, while it is open.
+    pub help: Option<usize>,
+    pub notice: Option<Notice>,
+    pub health: EngineHealth,
+    pub scoreboard: Vec<String>,
+    pub rung: Rung,
+    /// Keys of an unfinished sequence.
+    pub keys: Vec<Key>,
+    /// ctrl-c was pressed once.
+    pub interrupted: bool,
+    pub quitting: Option<Quitting>,
+    /// Moves with every change that can be seen; a frame is drawn when it moved.
+    pub revision: u64,
+    /// Serial of the latest question to the gate.
+    pub serial: u64,
+}
+
+impl Model {
+    /// The screen before anything was read.
+    #[must_use]
+    pub fn new(setup: Setup) -> Self {
+        let mut model = Self {
+            environment: setup.environment,
+            person: setup.person,
+            access: setup.access,
+            theme: setup.theme,
+            keymap: setup.keymap,
+            zone: setup.zone,
+            times: setup.times,
+            refresh: setup.refresh,
+            second: setup.second,
+            bell: setup.bell,
+            follow: setup.follow,
+            now: setup.now,
+            size: setup.size,
+            tab: Tab::Review,
+            filter: Filter::default(),
+            filter_text: String::new(),
+            filter_edit: None,
+            sort: Sort::default(),
+            ascending: false,
+            list: List::new(0, setup.follow),
+            counts: None,
+            words: BTreeMap::new(),
+            reading: Reading::default(),
+            focus: Focus::List,
+            detail: DetailPane::default(),
+            dialog: None,
+            popup: None,
+            help: None,
+            notice: None,
+            health: EngineHealth::default(),
+            scoreboard: Vec::new(),
+            rung: Rung::default(),
+            keys: Vec::new(),
+            interrupted: false,
+            quitting: None,
+            revision: 1,
+            serial: 0,
+        };
+        model.fit();
+        model
+    }
+
+    /// Gives the list the height that the layout has for it.
+    pub fn fit(&mut self) {
+        let height = super::view::layout::of(self).rows();
+        self.list.set_height(height);
+    }
+
+    /// Says `text` on the lower rule for eight seconds.
+    pub fn say(&mut self, role: Role, text: impl Into<String>) {
+        self.notice = Some(Notice {
+            text: text.into(),
+            role,
+            until: later(self.now, self.second.saturating_mul(8)),
+        });
+        self.touch();
+    }
+
+    /// Something that can be seen changed.
+    pub fn touch(&mut self) {
+        self.revision = self.revision.wrapping_add(1);
+    }
+
+    /// The part of the screen that has the keys.
+    #[must_use]
+    pub fn context(&self) -> Context {
+        if self.dialog.is_some() || self.popup.is_some() {
+            Context::Dialog
+        } else if self.help.is_some() {
+            Context::Help
+        } else if self.filter_edit.is_some() {
+            Context::Filter
+        } else {
+            match self.focus {
+                Focus::List => Context::List,
+                Focus::Detail => Context::Detail,
+            }
+        }
+    }
+
+    /// The query of the present list, from its head.
+    #[must_use]
+    pub fn query(&self) -> PageQuery {
+        PageQuery {
+            tab: self.tab,
+            filter: self.filter.clone(),
+            sort: self.sort,
+            ascending: self.ascending,
+            after: None,
+            limit: PAGE,
+        }
+    }
+
+    /// How old what the screen shows is.
+    #[must_use]
+    pub fn freshness(&self) -> Freshness {
+        let Some(as_of) = self.reading.as_of else {
+            return Freshness::Never;
+        };
+        let age = since(as_of, self.now);
+        if age > self.refresh.saturating_mul(10) {
+            Freshness::Old
+        } else if age > self.refresh.saturating_mul(3) {
+            Freshness::Stale
+        } else {
+            Freshness::Fresh
+        }
+    }
+
+    /// The writer of instants.
+    #[must_use]
+    pub fn stamp(&self) -> Stamp {
+        Stamp {
+            times: self.times,
+            zone: self.zone,
+            now: self.now,
+        }
+    }
+
+    /// The tool's own word for a succeeded row.
+    #[must_use]
+    pub fn word(&self, tool: &ToolName) -> &'static str {
+        self.words.get(tool).copied().unwrap_or("succeeded")
+    }
+
+    /// The detail, if it is that of the operation under the cursor.
+    #[must_use]
+    pub fn detail_view(&self) -> Option<&DetailView> {
+        let view = self.detail.view.as_deref()?;
+        (Some(&view.detail.op.row.id) == self.list.cursor()).then_some(view)
+    }
+}

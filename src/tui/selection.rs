@@ -1,0 +1,397 @@
+//! The list and its one cursor.
+//!
+//! Owns: which rows are shown in which order, and that the cursor is an operation id, never a
+//! position (U1–U5). Rows are updated where they stand; new ones are announced and shown when asked
+//! for; one that leaves stays as a tombstone while the cursor is on it; the selected row keeps its
+//! line on the screen. Never: reads the ledger. Tests: `tests/tui_properties.rs`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::message::{Edge, Listed, Page, Tab};
+use crate::domain::Instant;
+use crate::domain::ids::OperationId;
+use crate::domain::operation::{OperationRow, Status};
+
+/// Rows of one page.
+pub const PAGE: u32 = 200;
+/// Most rows kept; beyond it the far end is dropped and read again when needed.
+pub const MAX_ROWS: usize = 1_000;
+
+/// A row on the screen.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    pub listed: Listed,
+    /// It left the list and stays only because the cursor is on it.
+    pub gone: bool,
+}
+
+impl Entry {
+    /// Its operation.
+    #[must_use]
+    pub fn id(&self) -> &OperationId {
+        &self.listed.row.id
+    }
+}
+
+/// A list of operations as it is on the screen.
+#[derive(Clone, Debug, Default)]
+pub struct List {
+    entries: Vec<Entry>,
+    cursor: Option<OperationId>,
+    /// Where the cursor goes with the first page, if that has it.
+    wish: Option<OperationId>,
+    offset: usize,
+    height: usize,
+    /// Nobody has touched the list: it moves by itself and the first row is marked.
+    pub follow: bool,
+    /// When the first row last changed while following.
+    pub moved_at: Option<Instant>,
+    /// Rows that would be shown by [`List::take_in`].
+    pub new: usize,
+    latest: Vec<Listed>,
+    latest_more: bool,
+    pub more_above: bool,
+    pub more_below: bool,
+    /// A further page is on its way.
+    pub fetching: bool,
+    /// Something was read since the list was chosen.
+    pub loaded: bool,
+}
+
+impl List {
+    /// An empty list that waits for its first page.
+    #[must_use]
+    pub fn new(height: usize, follow: bool) -> Self {
+        Self {
+            height,
+            follow,
+            ..Self::default()
+        }
+    }
+
+    /// The same, with the cursor to be put on `cursor` if the list has it.
+    #[must_use]
+    pub fn at(height: usize, wish: Option<OperationId>) -> Self {
+        Self {
+            wish,
+            height,
+            ..Self::default()
+        }
+    }
+
+    /// Rows on the screen.
+    #[must_use]
+    pub fn height(&self) -> usize {
+        self.height
+    }
+
+    #[must_use]
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The operation under the cursor.
+    #[must_use]
+    pub fn cursor(&self) -> Option<&OperationId> {
+        self.cursor.as_ref()
+    }
+
+    /// The position of the cursor among the entries.
+    #[must_use]
+    pub fn index(&self) -> Option<usize> {
+        let cursor = self.cursor.as_ref()?;
+        self.entries.iter().position(|e| e.id() == cursor)
+    }
+
+    /// The entry under the cursor: what `enter` opens and what is drawn reversed (U5).
+    #[must_use]
+    pub fn current(&self) -> Option<&Entry> {
+        self.index().and_then(|i| self.entries.get(i))
+    }
+
+    /// The first entry on the screen.
+    #[must_use]
+    pub fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// The entries on the screen.
+    #[must_use]
+    pub fn visible(&self) -> &[Entry] {
+        let end = self
+            .offset
+            .saturating_add(self.height)
+            .min(self.entries.len());
+        self.entries.get(self.offset..end).unwrap_or_default()
+    }
+
+    /// Ids of everything shown, to be read again.
+    #[must_use]
+    pub fn ids(&self) -> Vec<OperationId> {
+        self.entries.iter().map(|e| e.id().clone()).collect()
+    }
+
+    /// How many rows the screen has for it.
+    pub fn set_height(&mut self, height: usize) {
+        self.height = height;
+        self.show_cursor();
+    }
+
+    /// Takes a reading of the head of the list, and the state of shown rows that are not in it.
+    /// `locked`: a dialog is open, so nothing moves.
+    pub fn refresh(
+        &mut self,
+        tab: Tab,
+        page: Page,
+        others: Vec<OperationRow>,
+        locked: bool,
+        now: Instant,
+    ) {
+        let Page { rows, more } = page;
+        let untouched = self.entries.iter().all(|e| e.gone) && self.cursor.is_none();
+        let adopt = !self.loaded || untouched || self.follow;
+        self.loaded = true;
+        if adopt && !locked {
+            self.adopt(rows, more, now);
+            return;
+        }
+        let others: BTreeMap<OperationId, OperationRow> =
+            others.into_iter().map(|r| (r.id.clone(), r)).collect();
+        let latest: BTreeMap<&OperationId, &Listed> = rows.iter().map(|l| (&l.row.id, l)).collect();
+        let whole = !more && !self.more_above;
+        for entry in &mut self.entries {
+            if let Some(listed) = latest.get(entry.id()) {
+                entry.listed = (*listed).clone();
+                entry.gone = false;
+            } else if let Some(row) = others.get(entry.id()) {
+                entry.listed.row = row.clone();
+                // Beyond the page it may still be in the list: only its status can tell.
+                entry.gone = whole || !fits(tab, row);
+            } else {
+                entry.gone = true;
+            }
+        }
+        self.new = self.count_new(&rows);
+        (self.latest, self.latest_more) = (rows, more);
+        if !locked {
+            self.bury();
+        }
+    }
+
+    /// New rows: in the page, not shown, and not merely behind the last row that is shown.
+    fn count_new(&self, rows: &[Listed]) -> usize {
+        if self.more_above {
+            return 0;
+        }
+        let shown: BTreeSet<&OperationId> = self.entries.iter().map(Entry::id).collect();
+        let last_shown = rows.iter().rposition(|l| shown.contains(&l.row.id));
+        let until = if self.more_below {
+            last_shown.map_or(0, |i| i + 1)
+        } else {
+            rows.len()
+        };
+        rows.iter()
+            .take(until)
+            .filter(|l| !shown.contains(&l.row.id))
+            .count()
+    }
+
+    /// Shows the list as the ledger has it now; the cursor stays on its operation while that exists.
+    pub fn take_in(&mut self, now: Instant) {
+        let (rows, more) = (std::mem::take(&mut self.latest), self.latest_more);
+        if !rows.is_empty() {
+            self.adopt(rows, more, now);
+        }
+    }
+
+    fn adopt(&mut self, rows: Vec<Listed>, more: bool, now: Instant) {
+        let (old, line) = (self.index().unwrap_or(0), self.line());
+        self.entries = rows
+            .into_iter()
+            .map(|listed| Entry {
+                listed,
+                gone: false,
+            })
+            .collect();
+        (self.more_above, self.more_below, self.new) = (false, more, 0);
+        self.latest.clear();
+        let first = self.entries.first().map(|e| e.id().clone());
+        if let Some(wish) = self.wish.take() {
+            self.cursor = Some(wish);
+        }
+        if self.follow {
+            if self.cursor.is_some() && self.cursor != first {
+                self.moved_at = Some(now);
+            }
+            self.cursor = first;
+            self.offset = 0;
+        } else if self.index().is_some() {
+            self.keep_line(line);
+        } else {
+            let nearest = old.min(self.entries.len().saturating_sub(1));
+            self.cursor = self.entries.get(nearest).map(|e| e.id().clone());
+            self.keep_line(line);
+        }
+        self.show_cursor();
+    }
+
+    /// Removes what left the list, except under the cursor.
+    pub fn bury(&mut self) {
+        let line = self.line();
+        let cursor = self.cursor.clone();
+        self.entries
+            .retain(|e| !e.gone || Some(e.id()) == cursor.as_ref());
+        self.keep_line(line);
+        self.show_cursor();
+    }
+
+    /// The screen line of the cursor.
+    #[must_use]
+    pub fn line(&self) -> usize {
+        self.index().unwrap_or(0).saturating_sub(self.offset)
+    }
+
+    /// Scrolls so that the cursor is on `line` again (U3).
+    fn keep_line(&mut self, line: usize) {
+        if let Some(index) = self.index() {
+            self.offset = index.saturating_sub(line);
+        }
+    }
+
+    fn show_cursor(&mut self) {
+        let height = self.height.max(1);
+        if let Some(index) = self.index() {
+            self.offset = self
+                .offset
+                .min(index)
+                .max((index + 1).saturating_sub(height));
+        }
+        self.offset = self.offset.min(self.entries.len().saturating_sub(1));
+    }
+
+    /// Moves the cursor by so many rows; the person has the list in hand from now on.
+    pub fn step(&mut self, by: isize) {
+        self.follow = false;
+        self.wish = None;
+        if self.entries.is_empty() {
+            return;
+        }
+        let last = self.entries.len() - 1;
+        let target = self
+            .index()
+            .unwrap_or(0)
+            .saturating_add_signed(by)
+            .min(last);
+        self.cursor = self.entries.get(target).map(|e| e.id().clone());
+        self.bury();
+    }
+
+    /// Half the screen, at least one row.
+    #[must_use]
+    pub fn half(&self) -> isize {
+        isize::try_from(self.height / 2).unwrap_or(1).max(1)
+    }
+
+    /// A screen less one row, so that one row stays in view.
+    #[must_use]
+    pub fn page(&self) -> isize {
+        isize::try_from(self.height.saturating_sub(1))
+            .unwrap_or(1)
+            .max(1)
+    }
+
+    /// To the first row; true where the rows above it have to be read again.
+    pub fn to_top(&mut self, now: Instant) -> bool {
+        if self.more_above {
+            return true;
+        }
+        self.follow = false;
+        self.take_in(now);
+        self.cursor = self.entries.first().map(|e| e.id().clone());
+        self.offset = 0;
+        self.bury();
+        false
+    }
+
+    /// To the last row that is loaded.
+    pub fn to_bottom(&mut self) {
+        self.step(isize::MAX);
+    }
+
+    /// Which further rows are needed now, and behind which row they begin.
+    #[must_use]
+    pub fn wants(&self) -> Option<(Edge, OperationId)> {
+        if self.fetching || self.entries.is_empty() {
+            return None;
+        }
+        let index = self.index().unwrap_or(0);
+        let near_end = index + self.height * 2 >= self.entries.len();
+        let near_start = index < self.height * 2;
+        let alive = |e: &&Entry| !e.gone;
+        if self.more_below && near_end {
+            let last = self.entries.iter().rev().find(alive)?;
+            Some((Edge::Below, last.id().clone()))
+        } else if self.more_above && near_start {
+            let first = self.entries.iter().find(alive)?;
+            Some((Edge::Above, first.id().clone()))
+        } else {
+            None
+        }
+    }
+
+    /// Takes further rows, in list order.
+    pub fn extend(&mut self, edge: Edge, page: Page) {
+        self.fetching = false;
+        let known: BTreeSet<OperationId> = self.ids().into_iter().collect();
+        let fresh = page
+            .rows
+            .into_iter()
+            .filter(|l| edge == Edge::Last || !known.contains(&l.row.id))
+            .map(|listed| Entry {
+                listed,
+                gone: false,
+            });
+        let line = self.line();
+        match edge {
+            Edge::Below => {
+                self.entries.extend(fresh);
+                self.more_below = page.more;
+                let surplus = self.entries.len().saturating_sub(MAX_ROWS).min(self.offset);
+                if surplus > 0 {
+                    self.entries.drain(..surplus);
+                    (self.more_above, self.new) = (true, 0);
+                }
+            }
+            Edge::Above => {
+                let mut entries: Vec<Entry> = fresh.collect();
+                entries.append(&mut self.entries);
+                if entries.len() > MAX_ROWS {
+                    entries.truncate(MAX_ROWS);
+                    self.more_below = true;
+                }
+                self.entries = entries;
+                self.more_above = page.more;
+            }
+            Edge::Last => {
+                self.entries = fresh.collect();
+                (self.more_above, self.more_below, self.new) = (page.more, false, 0);
+                self.follow = false;
+                self.cursor = self.entries.last().map(|e| e.id().clone());
+            }
+        }
+        self.keep_line(line);
+        self.show_cursor();
+    }
+}
+
+/// Whether a row's status belongs into a list.
+fn fits(tab: Tab, row: &OperationRow) -> bool {
+    match tab {
+        Tab::All => true,
+        Tab::Open => row.status == Status::Open,
+        Tab::Unknown => row.status == Status::Unknown,
+        Tab::Succeeded => row.status == Status::Succeeded,
+        Tab::Failed => row.status == Status::Failed,
+        Tab::Review => row.contradicted.is_some() || !row.status.is_closed(),
+    }
+}

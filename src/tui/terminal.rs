@@ -1,0 +1,250 @@
+//! The terminal: its modes as one value, and what can go wrong with it.
+//!
+//! Owns: raw mode, alternate screen, bracketed paste and cursor as [`Modes`], restored on every way
+//! out (U29–U40); the panic hook; the bell. Never: captures the mouse, asks the terminal anything,
+//! or decides what is drawn. Tests: `tests/tui_terminal.rs` and the PTY stories.
+
+use std::cell::Cell;
+use std::future::Future;
+use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
+use std::panic;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
+
+use crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
+use crossterm::terminal::{
+    BeginSynchronizedUpdate, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen,
+    disable_raw_mode, enable_raw_mode,
+};
+use crossterm::{cursor, execute, queue};
+use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::format;
+use super::model::Model;
+use super::view;
+
+/// Most characters of a desktop notice.
+const MAX_NOTICE: usize = 120;
+
+/// Whether the modes are on; whoever restores first turns it off.
+static ACTIVE: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    /// Set while this thread runs the screen.
+    static ON_SCREEN: Cell<bool> = const { Cell::new(false) };
+}
+
+/// All terminal modes of the screen, as one value.
+#[derive(Debug)]
+pub struct Modes(());
+
+impl Modes {
+    /// Turns them on.
+    ///
+    /// # Errors
+    /// The terminal does not take them; whatever was on already is off again.
+    pub fn enter() -> io::Result<Self> {
+        let modes = Self(());
+        ACTIVE.store(true, Ordering::SeqCst);
+        enable_raw_mode()?;
+        execute!(
+            io::stdout(),
+            EnterAlternateScreen,
+            EnableBracketedPaste,
+            cursor::Hide
+        )?;
+        Ok(modes)
+    }
+}
+
+impl Drop for Modes {
+    fn drop(&mut self) {
+        restore();
+    }
+}
+
+/// Turns all modes off, once; errors have nowhere to go.
+pub fn restore() {
+    if ACTIVE.swap(false, Ordering::SeqCst) {
+        let _ = execute!(
+            io::stdout(),
+            EndSynchronizedUpdate,
+            DisableBracketedPaste,
+            cursor::Show,
+            LeaveAlternateScreen
+        );
+        let _ = disable_raw_mode();
+    }
+}
+
+type Hook = dyn Fn(&panic::PanicHookInfo<'_>) + Send + Sync;
+
+/// The panic hook while the screen is up. A panic of the screen restores the terminal and is told;
+/// one in the background goes to the log and leaves the screen alone (U32).
+pub struct PanicHook {
+    previous: Arc<Hook>,
+}
+
+impl PanicHook {
+    /// Installs it.
+    #[must_use]
+    pub fn install() -> Self {
+        let previous: Arc<Hook> = Arc::from(panic::take_hook());
+        let next = previous.clone();
+        panic::set_hook(Box::new(move |info| {
+            if ON_SCREEN.get() || !ACTIVE.load(Ordering::SeqCst) {
+                restore();
+                next(info);
+            } else {
+                tracing::error!(panic = %info, "a background task panicked");
+            }
+        }));
+        Self { previous }
+    }
+}
+
+impl Drop for PanicHook {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            let previous = self.previous.clone();
+            panic::set_hook(Box::new(move |info| previous(info)));
+        }
+    }
+}
+
+/// Runs the screen so that [`PanicHook`] knows it, on whatever thread it is polled.
+pub async fn on_screen<F: Future>(screen: F) -> F::Output {
+    let mut screen = pin!(screen);
+    std::future::poll_fn(|cx| {
+        struct Mark;
+        impl Drop for Mark {
+            fn drop(&mut self) {
+                ON_SCREEN.set(false);
+            }
+        }
+        ON_SCREEN.set(true);
+        let _mark = Mark;
+        let polled: Poll<F::Output> = screen.as_mut().poll(cx);
+        polled
+    })
+    .await
+}
+
+/// The screen on a real terminal.
+pub struct Screen {
+    terminal: Terminal<CrosstermBackend<BufWriter<Stdout>>>,
+    // Dropped last, so that nothing is written after the modes are off.
+    modes: Option<Modes>,
+}
+
+impl Screen {
+    /// Takes over the terminal.
+    ///
+    /// # Errors
+    /// Standard output is no terminal, or does not take the modes.
+    pub fn open() -> io::Result<Self> {
+        if !io::stdout().is_terminal() {
+            return Err(io::Error::other("standard output is not a terminal"));
+        }
+        // Colours are ours to leave out (the mono theme); crossterm's own way of honouring NO_COLOR
+        // also resets the reverse of the selected row (U45).
+        crossterm::style::force_color_output(true);
+        let modes = Modes::enter()?;
+        let writer = BufWriter::with_capacity(64 * 1024, io::stdout());
+        let terminal = Terminal::new(CrosstermBackend::new(writer))?;
+        Ok(Self {
+            terminal,
+            modes: Some(modes),
+        })
+    }
+
+    /// Columns and lines.
+    ///
+    /// # Errors
+    /// The terminal does not tell.
+    pub fn size(&self) -> io::Result<(u16, u16)> {
+        let size = self.terminal.size()?;
+        Ok((size.width, size.height))
+    }
+
+    /// Draws one frame, whole or not at all where the terminal can do that (U42).
+    ///
+    /// # Errors
+    /// The terminal is gone.
+    pub fn draw(&mut self, model: &Model) -> io::Result<()> {
+        queue!(self.terminal.backend_mut(), BeginSynchronizedUpdate)?;
+        self.terminal.draw(|frame| view::view(model, frame))?;
+        execute!(self.terminal.backend_mut(), EndSynchronizedUpdate)
+    }
+
+    /// Everything is drawn anew with the next frame.
+    ///
+    /// # Errors
+    /// The terminal is gone.
+    pub fn clear(&mut self) -> io::Result<()> {
+        self.terminal.clear()
+    }
+
+    /// Bell and desktop notice.
+    ///
+    /// # Errors
+    /// The terminal is gone.
+    pub fn ring(&mut self, text: &str) -> io::Result<()> {
+        let writer = self.terminal.backend_mut();
+        writer.write_all(notice(text).as_bytes())?;
+        writer.flush()
+    }
+
+    /// Gives the terminal back, stops the process group until it goes on, and takes it again.
+    ///
+    /// # Errors
+    /// The terminal does not take the modes again.
+    pub fn suspend(&mut self) -> io::Result<()> {
+        self.modes = None;
+        // An orphaned group is not stopped by this; then the screen simply comes back.
+        let _ = rustix::process::kill_current_process_group(rustix::process::Signal::TSTP);
+        self.modes = Some(Modes::enter()?);
+        self.terminal.clear()
+    }
+}
+
+/// Throws away what was typed and not read yet.
+pub fn flush_input() {
+    let stdin = io::stdin();
+    if stdin.is_terminal() {
+        let _ = rustix::termios::tcflush(&stdin, rustix::termios::QueueSelector::IFlush);
+    }
+}
+
+/// Whether the terminal is gone. Nobody tells: crossterm would go on reading for ever (U33).
+#[must_use]
+pub fn vanished() -> bool {
+    let (stdin, stdout) = (io::stdin(), io::stdout());
+    let mut fds = Vec::new();
+    if stdin.is_terminal() {
+        fds.push(PollFd::new(&stdin, PollFlags::empty()));
+    }
+    fds.push(PollFd::new(&stdout, PollFlags::empty()));
+    let now = Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    let gone = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
+    poll(&mut fds, Some(&now)).is_ok() && fds.iter().any(|fd| fd.revents().intersects(gone))
+}
+
+/// The bytes of bell and notice: OSC 9, with nothing in it that could end it early (U53).
+#[must_use]
+pub fn notice(text: &str) -> String {
+    let text: String = format::clean(text).chars().take(MAX_NOTICE).collect();
+    format!("\u{7}\u{1b}]9;{text}\u{1b}\\")
+}
+
+/// Tells something once the terminal is given back.
+pub fn tell(text: &str) {
+    let _ = writeln!(io::stderr(), "{}", format::clean(text));
+}

@@ -1,0 +1,261 @@
+//! What is read from the ledger, and how an answer gets on the screen.
+
+use super::super::effect::{Effect, Load, Query};
+use super::super::format;
+use super::super::message::{DetailView, Edge, Loaded, Page, PageQuery, Tab};
+use super::super::model::{Focus, Model, Stage};
+use super::super::selection::List;
+use super::super::view::layout;
+use super::{asking, refit};
+use crate::domain::ids::OperationId;
+use crate::domain::operation::OperationRow;
+
+/// Ids kept so that no row rings twice.
+const MOST_RUNG: usize = 10_000;
+
+/// Asks for a reading; while one is on its way, for one more after it.
+pub fn request(model: &mut Model) -> Vec<Effect> {
+    if model.reading.in_flight {
+        model.reading.again = true;
+        return Vec::new();
+    }
+    model.reading.in_flight = true;
+    model.reading.again = false;
+    let mut shown = model.list.ids();
+    if let Some(dialog) = &model.dialog {
+        shown.push(dialog.frozen.operation().clone());
+    }
+    vec![Effect::Load(Load {
+        generation: model.reading.generation,
+        query: Box::new(Query(model.query())),
+        shown,
+        review: model.bell && !page_is_review(model),
+    })]
+}
+
+/// Whether the list itself is the unfiltered review list.
+fn page_is_review(model: &Model) -> bool {
+    model.tab == Tab::Review && model.filter_text.is_empty()
+}
+
+/// Begins another list; answers for the old one will be dropped. `keep`: the cursor stays on its
+/// operation if the new list has it.
+pub fn requery(model: &mut Model, keep: bool) -> Vec<Effect> {
+    let height = model.list.height();
+    let cursor = model.list.cursor().cloned();
+    model.list = if keep {
+        List::at(height, cursor)
+    } else {
+        List::new(height, model.follow)
+    };
+    model.reading.generation = model.reading.generation.wrapping_add(1);
+    (model.reading.in_flight, model.reading.again) = (false, false);
+    model.touch();
+    request(model)
+}
+
+/// A reading arrived.
+pub fn loaded(model: &mut Model, loaded: Loaded) -> Vec<Effect> {
+    if loaded.generation != model.reading.generation {
+        return Vec::new();
+    }
+    let reading = &mut model.reading;
+    reading.in_flight = false;
+    reading.as_of = Some(loaded.as_of);
+    let recovered = reading.problem.take().is_some();
+    model.now = model.now.max(loaded.as_of);
+    model.counts = Some(loaded.counts);
+    model.words.extend(loaded.words);
+    let mut effects = ring(model, loaded.review.as_deref(), &loaded.page);
+    asking::notice_moves(model, versions(&loaded.page, &loaded.others));
+    let (before, locked) = (model.list.cursor().cloned(), model.dialog.is_some());
+    model
+        .list
+        .refresh(model.tab, loaded.page, loaded.others, locked, model.now);
+    if recovered {
+        refit(model);
+    }
+    if before.as_ref() != model.list.cursor() {
+        model.detail.scroll = 0;
+    }
+    model.touch();
+    effects.extend(want_detail(model));
+    effects.extend(want_more(model));
+    if model.reading.again {
+        effects.extend(request(model));
+    }
+    effects
+}
+
+fn versions(page: &Page, others: &[OperationRow]) -> Vec<(OperationId, i64)> {
+    let listed = page.rows.iter().map(|l| &l.row);
+    listed
+        .chain(others)
+        .map(|r| (r.id.clone(), r.version))
+        .collect()
+}
+
+/// One bell per row that newly needs review (U57: whether anybody looks is not known, so it rings).
+fn ring(model: &mut Model, review: Option<&[OperationId]>, page: &Page) -> Vec<Effect> {
+    let ids: Vec<OperationId> = match review {
+        Some(ids) => ids.to_vec(),
+        None if page_is_review(model) => page.rows.iter().map(|l| l.row.id.clone()).collect(),
+        None => return Vec::new(),
+    };
+    let rung = &mut model.rung;
+    if rung.ids.len() > MOST_RUNG {
+        rung.ids.clear();
+        rung.armed = false;
+    }
+    let fresh: Vec<OperationId> = ids
+        .into_iter()
+        .filter(|id| rung.ids.insert(id.clone()))
+        .collect();
+    let armed = std::mem::replace(&mut rung.armed, true);
+    let Some(first) = fresh.first().filter(|_| armed && model.bell) else {
+        return Vec::new();
+    };
+    let id = format::short_id(first, "...");
+    let text = match fresh.len() {
+        1 => format!("samekey: {id} needs a person"),
+        n => format!("samekey: {n} operations need a person, {id} first"),
+    };
+    vec![Effect::Ring(text)]
+}
+
+/// A reading failed; what is on the screen grows older.
+pub fn failed(model: &mut Model, generation: u64, why: String) -> Vec<Effect> {
+    if generation != model.reading.generation {
+        return Vec::new();
+    }
+    model.reading.in_flight = false;
+    model.reading.again = false;
+    let new = model.reading.problem.is_none();
+    model.reading.problem = Some(why);
+    if new {
+        refit(model);
+    }
+    model.touch();
+    Vec::new()
+}
+
+/// Further rows, where the cursor comes near the end of what is loaded.
+pub fn want_more(model: &mut Model) -> Vec<Effect> {
+    let Some((edge, after)) = model.list.wants() else {
+        return Vec::new();
+    };
+    if edge == Edge::Above && model.tab == Tab::Review {
+        // Urgency has no reverse order; `gg` reads it from the top again.
+        return Vec::new();
+    }
+    more_rows(model, edge, Some(after))
+}
+
+/// The end of the list.
+pub fn want_last(model: &mut Model) -> Vec<Effect> {
+    more_rows(model, Edge::Last, None)
+}
+
+fn more_rows(model: &mut Model, edge: Edge, after: Option<OperationId>) -> Vec<Effect> {
+    model.list.fetching = true;
+    let query = model.query();
+    let reversed = edge != Edge::Below;
+    vec![Effect::More {
+        generation: model.reading.generation,
+        edge,
+        query: Box::new(Query(PageQuery {
+            after,
+            ascending: query.ascending != reversed,
+            ..query
+        })),
+    }]
+}
+
+/// Further rows arrived.
+pub fn more(
+    model: &mut Model,
+    generation: u64,
+    edge: Edge,
+    result: Result<Page, String>,
+) -> Vec<Effect> {
+    if generation != model.reading.generation {
+        return Vec::new();
+    }
+    match result {
+        Ok(page) => {
+            model.list.extend(edge, page);
+            model.touch();
+            let mut effects = want_detail(model);
+            effects.extend(want_more(model));
+            effects
+        }
+        Err(why) => {
+            model.list.fetching = false;
+            failed(model, generation, why)
+        }
+    }
+}
+
+/// Asks for the detail of the operation under the cursor, where it is on the screen.
+pub fn want_detail(model: &mut Model) -> Vec<Effect> {
+    let shown = model.focus == Focus::Detail || !layout::of(model).detail.is_empty();
+    let Some(id) = model.list.cursor().filter(|_| shown).cloned() else {
+        return Vec::new();
+    };
+    let detail = &mut model.detail;
+    if detail.in_flight {
+        detail.again = true;
+        return Vec::new();
+    }
+    detail.in_flight = true;
+    detail.again = false;
+    detail.serial = detail.serial.wrapping_add(1);
+    vec![Effect::Detail {
+        serial: detail.serial,
+        id,
+    }]
+}
+
+/// A detail arrived.
+pub fn detail(
+    model: &mut Model,
+    serial: u64,
+    id: &OperationId,
+    result: Result<Option<Box<DetailView>>, String>,
+) -> Vec<Effect> {
+    if serial != model.detail.serial {
+        return Vec::new();
+    }
+    model.detail.in_flight = false;
+    if Some(id) == model.list.cursor() {
+        match result {
+            Ok(Some(view)) => {
+                model.detail.view = Some(view);
+                model.detail.problem = None;
+            }
+            Ok(None) => model.detail.problem = Some(format!("the ledger has no {id}")),
+            Err(why) => model.detail.problem = Some(why),
+        }
+        model.touch();
+    }
+    if model.detail.again {
+        want_detail(model)
+    } else {
+        Vec::new()
+    }
+}
+
+/// The cursor moved: the detail begins anew.
+pub fn cursor_moved(model: &mut Model) -> Vec<Effect> {
+    model.detail.scroll = 0;
+    model.detail.problem = None;
+    model.touch();
+    let mut effects = want_detail(model);
+    effects.extend(want_more(model));
+    effects
+}
+
+/// Whether the row under a dialog is still at the version that was looked at.
+pub fn is_open(stage: &Stage) -> bool {
+    matches!(stage, Stage::Open | Stage::MovedOn(_))
+}

@@ -1,0 +1,39 @@
+//! Lines under the header: what is wrong, what is missing, and the demo's scoreboard.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+
+use super::super::message::EngineState;
+use super::super::model::Model;
+use super::super::theme::Role;
+use super::ink::{self, span};
+
+/// Draws as many as there is room for, most urgent first.
+pub fn draw(model: &Model, frame: &mut Frame<'_>, area: Rect) {
+    let theme = &model.theme;
+    let mut lines: Vec<(Role, String)> = Vec::new();
+    if let Some(why) = &model.reading.problem {
+        lines.push((Role::Alarm, format!("the ledger could not be read: {why}")));
+    }
+    if let Some(alarm) = &model.health.alarm {
+        lines.push((Role::Alarm, format!("nothing is sent: {alarm}")));
+    } else if let EngineState::Down(why) = &model.health.state {
+        lines.push((Role::Alarm, format!("the engine is down: {why}")));
+    }
+    if let Some(notice) = &model.environment.notice {
+        lines.push((Role::Warn, notice.clone()));
+    }
+    if !model.scoreboard.is_empty() {
+        let text = model.scoreboard.join(&format!("  {}  ", theme.glyphs.bar));
+        lines.push((Role::Text, text));
+    }
+    for (n, (role, text)) in lines.into_iter().enumerate() {
+        let sign = match role {
+            Role::Alarm => theme.glyphs.alarm,
+            Role::Warn => theme.glyphs.sep,
+            _ => " ",
+        };
+        let spans = vec![span(theme, role, format!(" {sign} {text}"))];
+        ink::line(frame, ink::row(area, n), spans, theme.glyphs.ellipsis);
+    }
+}

@@ -1,0 +1,440 @@
+//! The question before anything is done: what it is about, what will be written, what will not.
+//!
+//! Owns: how much room a dialog needs, so that it does not open where it does not fit. Never: takes
+//! keys. Cancel stands first and has the focus.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::{Modifier, Style};
+use ratatui::text::Span;
+use ratatui::widgets::{Block, Clear};
+
+use super::super::action::Ask;
+use super::super::format;
+use super::super::model::{Dialog, DialogFocus, FieldName, Model, Stage};
+use super::super::theme::Role;
+use super::ink::{self, span};
+use super::rule_role;
+use crate::domain::operation::{Closing, Operation};
+
+type Spans = Vec<Span<'static>>;
+
+/// Columns of the names on the left.
+const NAMES: usize = 12;
+const WIDEST: u16 = 80;
+
+/// Width and height that a dialog needs on the present screen.
+pub fn size(model: &Model, dialog: &Dialog) -> (u16, u16) {
+    let width = model.size.0.min(WIDEST);
+    let inner = usize::from(width.saturating_sub(4));
+    let height = |lines: usize| u16::try_from(lines + 2).unwrap_or(u16::MAX);
+    let airy = height(body(model, dialog, inner, true).len());
+    if airy <= model.size.1 {
+        (width, airy)
+    } else {
+        (width, height(body(model, dialog, inner, false).len()))
+    }
+}
+
+/// Whether there is room for empty lines between the parts.
+fn is_airy(model: &Model, dialog: &Dialog, inner: Rect) -> bool {
+    let lines = body(model, dialog, usize::from(inner.width), true).len();
+    lines <= usize::from(inner.height)
+}
+
+/// Whether it fits; a dialog that is cut off must not take keys.
+pub fn fits(model: &Model, dialog: &Dialog) -> bool {
+    size(model, dialog).1 <= model.size.1 && !super::layout::of(model).too_small
+}
+
+/// Draws it in the middle.
+pub fn draw(model: &Model, frame: &mut Frame<'_>, dialog: &Dialog) {
+    if dialog.stage == Stage::Asking {
+        return;
+    }
+    if !fits(model, dialog) {
+        let text = "This question does not fit. Enlarge the terminal, or press esc.";
+        popup(model, frame, "too small", text);
+        return;
+    }
+    let (width, height) = size(model, dialog);
+    dim(frame);
+    let area = centre(frame.area(), width, height);
+    let title = title(model, dialog);
+    let inner = panel(model, frame, area, &title);
+    let airy = is_airy(model, dialog, inner);
+    let lines = body(model, dialog, usize::from(inner.width), airy);
+    for (n, spans) in lines.into_iter().enumerate() {
+        ink::line(
+            frame,
+            ink::row(inner, n),
+            spans,
+            model.theme.glyphs.ellipsis,
+        );
+    }
+    caret(model, frame, dialog, inner);
+}
+
+/// A text that waits for esc.
+pub fn popup(model: &Model, frame: &mut Frame<'_>, title: &str, text: &str) {
+    let width = frame.area().width.saturating_sub(2).min(66);
+    let lines = format::wrap(text, usize::from(width.saturating_sub(4)));
+    let height = u16::try_from(lines.len() + 4).unwrap_or(u16::MAX);
+    let area = centre(frame.area(), width, height.min(frame.area().height));
+    let inner = panel(model, frame, area, title);
+    let theme = &model.theme;
+    let all = lines
+        .into_iter()
+        .map(|l| vec![span(theme, Role::Text, l)])
+        .chain([
+            Vec::new(),
+            vec![
+                span(theme, Role::Key, "esc"),
+                span(theme, Role::Dim, " closes this"),
+            ],
+        ]);
+    for (n, spans) in all.enumerate() {
+        ink::line(frame, ink::row(inner, n), spans, theme.glyphs.ellipsis);
+    }
+}
+
+/// What lies behind steps back.
+fn dim(frame: &mut Frame<'_>) {
+    let area = frame.area();
+    let style = Style::new()
+        .add_modifier(Modifier::DIM)
+        .remove_modifier(Modifier::BOLD);
+    frame.buffer_mut().set_style(area, style);
+}
+
+fn centre(area: Rect, width: u16, height: u16) -> Rect {
+    Rect {
+        x: area.x + area.width.saturating_sub(width) / 2,
+        y: area.y + area.height.saturating_sub(height) / 2,
+        width,
+        height,
+    }
+    .intersection(area)
+}
+
+/// An empty framed area; answers what is inside.
+fn panel(model: &Model, frame: &mut Frame<'_>, area: Rect, title: &str) -> Rect {
+    let theme = &model.theme;
+    let title = format::fit(
+        title,
+        usize::from(area.width.saturating_sub(4)),
+        theme.glyphs.ellipsis,
+    );
+    let role = if model.environment.is_live() {
+        rule_role(model)
+    } else {
+        Role::Key
+    };
+    let block = Block::bordered()
+        .border_set(theme.glyphs.border)
+        .border_style(theme.style(role))
+        .title(Span::styled(
+            format!(" {title} "),
+            theme.style(Role::Strong),
+        ));
+    frame.render_widget(Clear, area);
+    frame.render_widget(block, area);
+    Rect {
+        x: area.x + 2,
+        y: area.y + 1,
+        width: area.width.saturating_sub(4),
+        height: area.height.saturating_sub(2),
+    }
+}
+
+/// What is asked, in the tool's own word.
+pub fn verb(model: &Model, dialog: &Dialog) -> String {
+    let word = dialog
+        .asked
+        .as_ref()
+        .map_or("succeeded", |a| model.word(&a.op.row.tool));
+    match dialog.frozen.ask() {
+        Ask::Lookup => "look up".to_owned(),
+        Ask::Close(Closing::Succeeded) => format!("close as {word}"),
+        Ask::Close(Closing::Failed) => "close as failed".to_owned(),
+        Ask::Approve => "approve".to_owned(),
+        Ask::Reject => "reject".to_owned(),
+        Ask::Stop => "stop".to_owned(),
+        Ask::Correct(None) => "acknowledge the second effect".to_owned(),
+        Ask::Correct(Some(Closing::Succeeded)) => format!("correct to {word}"),
+        Ask::Correct(Some(Closing::Failed)) => "correct to failed".to_owned(),
+        Ask::Note => "note".to_owned(),
+    }
+}
+
+fn title(model: &Model, dialog: &Dialog) -> String {
+    let environment = &model.environment;
+    let (mode, provider) = (environment.mode.to_uppercase(), &environment.provider);
+    let (sep, by) = (model.theme.glyphs.sep, dialog.frozen.by());
+    let role: &str = by.role.into();
+    format!(
+        "{}  {sep}  {mode} {provider}  {sep}  {} ({role})",
+        verb(model, dialog),
+        by.name
+    )
+}
+
+fn body(model: &Model, dialog: &Dialog, width: usize, airy: bool) -> Vec<Spans> {
+    let mut out = Vec::new();
+    let Some(asked) = &dialog.asked else {
+        return out;
+    };
+    about(model, dialog, &asked.op, width, &mut out);
+    // Once it cannot be confirmed any more, the reason takes the room of what would be done.
+    if matches!(dialog.stage, Stage::Refused(_) | Stage::MovedOn(_)) {
+        gap(airy, &mut out);
+        out.extend(tail(model, dialog, width));
+        return out;
+    }
+    gap(airy, &mut out);
+    let reads = dialog.frozen.ask() == Ask::Lookup;
+    for (n, will) in asked.will.iter().enumerate() {
+        let name = match (n, reads) {
+            (0, true) => "will send",
+            (0, false) => "will write",
+            _ => "",
+        };
+        named(model, name, will, Role::Strong, width, &mut out);
+    }
+    named(model, "", asked.will_not, Role::Text, width, &mut out);
+    gap(airy && !dialog.fields.is_empty(), &mut out);
+    for n in 0..dialog.fields.len() {
+        out.push(field(model, dialog, n, width));
+    }
+    out.extend(tail(model, dialog, width));
+    out
+}
+
+fn gap(airy: bool, out: &mut Vec<Spans>) {
+    if airy {
+        out.push(Vec::new());
+    }
+}
+
+/// What stands below the fields. A line for the status is always kept, so that a dialog that fits
+/// goes on fitting when something has to be said.
+fn tail(model: &Model, dialog: &Dialog, width: usize) -> Vec<Spans> {
+    let mut out = Vec::new();
+    status(model, dialog, width, &mut out);
+    gap(out.is_empty(), &mut out);
+    out.push(buttons(model, dialog));
+    out
+}
+
+fn named(model: &Model, name: &str, text: &str, role: Role, width: usize, out: &mut Vec<Spans>) {
+    let theme = &model.theme;
+    for (n, line) in format::wrap(text, width.saturating_sub(NAMES))
+        .into_iter()
+        .enumerate()
+    {
+        let name = format::cell(if n == 0 { name } else { "" }, NAMES, false, "");
+        out.push(vec![span(theme, Role::Dim, name), span(theme, role, line)]);
+    }
+}
+
+/// Everything a person has to see before deciding (point 4 of "Acting is safe").
+fn about(model: &Model, dialog: &Dialog, op: &Operation, width: usize, out: &mut Vec<Spans>) {
+    let row = &op.row;
+    let theme = &model.theme;
+    let mut tell = |name, text: String, role| named(model, name, &text, role, width, out);
+    tell("operation", row.id.to_string(), Role::Strong);
+    let minor = format!(
+        "{}  =  {} minor units of {}",
+        format::money(row.money),
+        row.money.minor(),
+        row.money.currency()
+    );
+    tell("amount", minor, Role::Strong);
+    let sep = theme.glyphs.sep;
+    let payment = row
+        .payment
+        .as_ref()
+        .map_or_else(String::new, |p| format!("  {sep}  {p}"));
+    tell(
+        "order",
+        format!("{}  {sep}  {}{payment}", row.order_id, row.tool),
+        Role::Text,
+    );
+    let (status, role) = super::table::status(model, row, false);
+    let reason = super::table::reason(row, false);
+    tell(
+        "status",
+        format!("{status}  {reason}  (version {})", dialog.frozen.version()),
+        role,
+    );
+    let last = row.last_outcome.map_or("none", |o| o.as_str());
+    let mut attempts = format!("{} of {}, last: {last}", row.attempts, row.attempts_max);
+    if op.in_flight() {
+        attempts.push_str(", ONE IN FLIGHT");
+    }
+    tell("attempts", attempts, Role::Text);
+    let mut key = format!("{} old", format::age(row.key_created_at, model.now));
+    match row.key_expires_at {
+        Some(at) if at <= model.now => key.push_str(", its time is over"),
+        Some(at) => key.push_str(&format!(", {} left", format::left(at, model.now))),
+        None => key.push_str(", never sent"),
+    }
+    tell("key", key, Role::Text);
+    let verdict = row.verdict.map_or("none", |v| v.as_str()).replace('_', " ");
+    let effect: &str = row.effect.into();
+    let seen = op.evidence.last().map_or_else(String::new, |e| {
+        format!(", last seen {}", model.stamp().at(e.observed_at))
+    });
+    let evidence = format!(
+        "{verdict}{seen}  {sep}  effect {}",
+        effect.replace('_', " ")
+    );
+    tell("evidence", evidence, Role::Text);
+    if let Some(p) = &row.proposal {
+        let decision: &str = p.decision.into();
+        tell(
+            "proposal",
+            format!("{decision}, by {}: {}", p.by, p.note),
+            Role::Text,
+        );
+    }
+}
+
+fn label(model: &Model, dialog: &Dialog, name: FieldName) -> String {
+    match name {
+        FieldName::Token => format!("type {}", dialog.frozen.operation().token()),
+        FieldName::Ref => "refund id".to_owned(),
+        FieldName::Environment => format!("type \"{}\"", model.environment.name()),
+        FieldName::Note => "note".to_owned(),
+    }
+}
+
+/// Columns of the labels before the fields.
+fn labels(model: &Model, dialog: &Dialog) -> usize {
+    let widest = dialog
+        .fields
+        .iter()
+        .map(|(name, _)| format::width(&label(model, dialog, *name)))
+        .max()
+        .unwrap_or(0);
+    (widest + 3).clamp(NAMES, 32)
+}
+
+/// The visible part of a field and the caret's column in it.
+fn window(text: &str, caret: usize, room: usize) -> (String, usize) {
+    let skip = (caret + 1).saturating_sub(room);
+    let mut seen = 0;
+    let mut shown = String::new();
+    for c in text.chars() {
+        if seen >= skip {
+            shown.push(c);
+        }
+        seen += format::width(c.encode_utf8(&mut [0; 4]));
+    }
+    (shown, caret - skip.min(caret))
+}
+
+fn field(model: &Model, dialog: &Dialog, n: usize, width: usize) -> Spans {
+    let theme = &model.theme;
+    let Some((name, field)) = dialog.fields.get(n) else {
+        return Vec::new();
+    };
+    let columns = labels(model, dialog);
+    let here = dialog.focus == DialogFocus::Field(n);
+    let mark = if here { theme.glyphs.cursor } else { " " };
+    let label = format::cell(&label(model, dialog, *name), columns - 2, false, "");
+    let room = width.saturating_sub(columns + 2);
+    let (text, _) = window(field.text(), field.caret(), room);
+    let text = format::cell(&text, room, false, "");
+    vec![
+        span(theme, Role::Key, format!("{mark} ")),
+        span(theme, if here { Role::Strong } else { Role::Text }, label),
+        span(theme, Role::Dim, "["),
+        span(theme, Role::Text, text),
+        span(theme, Role::Dim, "]"),
+    ]
+}
+
+fn status(model: &Model, dialog: &Dialog, width: usize, out: &mut Vec<Spans>) {
+    let (role, text) = match (&dialog.stage, dialog.missing) {
+        (Stage::MovedOn(version), _) => (
+            Role::Alarm,
+            format!("The row moved on to version {version}. ctrl-r reads it again."),
+        ),
+        (Stage::Refused(why), _) => (Role::Alarm, format!("Not done: {why}")),
+        (Stage::Committing, _) => (Role::Warn, committing(dialog).to_owned()),
+        (Stage::Open, Some(missing)) => (Role::Warn, missing.to_owned()),
+        (Stage::Asking | Stage::Open, _) => return,
+    };
+    let sign = model.theme.glyphs.alarm;
+    named(model, sign, &text, role, width, out);
+}
+
+/// Never more than the ledger: it is not done until that says so (U21).
+fn committing(dialog: &Dialog) -> &'static str {
+    match dialog.frozen.ask() {
+        Ask::Lookup => "asking the provider …",
+        Ask::Close(_) => "closing …",
+        _ => "writing …",
+    }
+}
+
+fn buttons(model: &Model, dialog: &Dialog) -> Spans {
+    let theme = &model.theme;
+    let cancel = if dialog.focus == DialogFocus::Cancel {
+        Role::Cursor
+    } else {
+        Role::Text
+    };
+    let mut out = vec![span(theme, cancel, "[ Cancel ]")];
+    let mut hint = |key: &str, word: &str| {
+        out.push(span(theme, Role::Key, format!("   {key}")));
+        out.push(span(theme, Role::Dim, format!(" {word}")));
+    };
+    match dialog.stage {
+        Stage::Committing | Stage::Refused(_) | Stage::Asking => {}
+        Stage::MovedOn(_) => hint("ctrl-r", "read again"),
+        Stage::Open => {
+            if !dialog.fields.is_empty() {
+                hint("tab", "next field");
+            }
+            hint("ctrl-y", &format!("confirm: {}", verb(model, dialog)));
+        }
+    }
+    out
+}
+
+/// The terminal's cursor: on the caret, or on Cancel (U48).
+fn caret(model: &Model, frame: &mut Frame<'_>, dialog: &Dialog, inner: Rect) {
+    let buttons = inner.bottom().saturating_sub(1);
+    let (x, y) = match dialog.focus {
+        DialogFocus::Cancel => (inner.x, buttons),
+        DialogFocus::Field(n) => {
+            let columns = labels(model, dialog);
+            let room = usize::from(inner.width).saturating_sub(columns + 2);
+            let (line, column) = field_position(model, dialog, n, inner, columns, room);
+            (inner.x + column, inner.y + line)
+        }
+    };
+    frame.set_cursor_position((x, y));
+}
+
+fn field_position(
+    model: &Model,
+    dialog: &Dialog,
+    n: usize,
+    inner: Rect,
+    columns: usize,
+    room: usize,
+) -> (u16, u16) {
+    let (width, airy) = (usize::from(inner.width), is_airy(model, dialog, inner));
+    let all = body(model, dialog, width, airy).len();
+    let below = tail(model, dialog, width).len() + dialog.fields.len() - n;
+    let line = u16::try_from(all.saturating_sub(below)).unwrap_or(0);
+    let caret = dialog
+        .fields
+        .get(n)
+        .map_or(0, |(_, field)| window(field.text(), field.caret(), room).1);
+    let column = u16::try_from(columns + 1 + caret).unwrap_or(0);
+    (line, column.min(inner.width.saturating_sub(1)))
+}

@@ -1,0 +1,211 @@
+//! The last two lines: notices and position on the lower rule, hints below; while a filter is being
+//! written, the filter and what is wrong with it.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::Span;
+
+use super::super::action::Action;
+use super::super::format;
+use super::super::keymap::{Context, hints};
+use super::super::message::Tab;
+use super::super::model::{FilterEdit, Focus, Model, Stage};
+use super::super::query::QUALIFIERS;
+use super::super::theme::Role;
+use super::ink::{self, span};
+use super::layout::Regions;
+use super::{detail, rule_role, tabs};
+use crate::domain::operation::Status;
+
+type Spans = Vec<Span<'static>>;
+
+/// Draws both lines.
+pub fn draw(model: &Model, frame: &mut Frame<'_>, regions: &Regions) {
+    match &model.filter_edit {
+        Some(edit) => filter(model, frame, regions, edit),
+        None => {
+            rule(model, frame, regions.footer);
+            keys(model, frame, regions.hints);
+        }
+    }
+}
+
+fn rule(model: &Model, frame: &mut Frame<'_>, area: Rect) {
+    let theme = &model.theme;
+    let glyph = theme.glyphs.rule;
+    let role = rule_role(model);
+    let mut left: Spans = vec![span(theme, role, glyph.repeat(2))];
+    for (role, text) in says(model) {
+        left.push(span(theme, role, format!(" {text} ")));
+        left.push(span(theme, rule_role(model), glyph));
+    }
+    let right = position(model);
+    let all = usize::from(area.width);
+    let right_width = if right.is_empty() {
+        0
+    } else {
+        format::width(&right) + 3
+    };
+    let mut spans = left;
+    let used = ink::width(&spans);
+    if used + right_width < all {
+        spans.push(span(theme, role, glyph.repeat(all - used - right_width)));
+        if !right.is_empty() {
+            spans.push(span(theme, Role::Dim, format!(" {right} ")));
+            spans.push(span(theme, role, glyph));
+        }
+    }
+    ink::line(frame, area, spans, theme.glyphs.ellipsis);
+}
+
+/// What has to be said now, most urgent first.
+fn says(model: &Model) -> Vec<(Role, String)> {
+    let mut out = Vec::new();
+    if let Some(quitting) = &model.quitting {
+        let flight = model.counts.map_or(0, |c| c.in_flight);
+        let since = format::age(quitting.since, model.now);
+        let text = format!("stopping for {since}: {flight} in flight; ctrl-c leaves at once");
+        return vec![(Role::Warn, text)];
+    }
+    if model
+        .dialog
+        .as_ref()
+        .is_some_and(|d| d.stage == Stage::Asking)
+    {
+        out.push((Role::Dim, "asking … esc cancels".to_owned()));
+    }
+    if let Some(notice) = &model.notice {
+        out.push((notice.role, notice.text.clone()));
+    } else if !model.filter_text.is_empty() {
+        out.push((Role::Warn, format!("filter {}", model.filter_text)));
+    }
+    if model.list.new > 0 {
+        out.push((Role::Key, format!("+{} new: . shows them", model.list.new)));
+    }
+    if model.list.follow && model.list.loaded {
+        out.push((Role::Dim, "following".to_owned()));
+    }
+    out
+}
+
+/// Which rows are on the screen, of how many.
+fn position(model: &Model) -> String {
+    let list = &model.list;
+    if list.visible().is_empty() {
+        return String::new();
+    }
+    if model.focus == Focus::Detail {
+        let (first, last, all) = detail::position(model);
+        let more = if last < all { ", j for more" } else { "" };
+        return format!("lines {first} to {last} of {all}{more}");
+    }
+    let at = list.index().map_or(0, |i| i + 1);
+    let loaded = list.entries().len();
+    if list.more_above {
+        return format!("row {at} of {loaded} loaded");
+    }
+    let total = model.counts.filter(|_| model.filter_text.is_empty());
+    match total.map(|c| tabs::count(&c, model.tab)) {
+        Some(total) if list.more_below => {
+            format!("{at} of {}", format::grouped(&total.to_string()))
+        }
+        _ if list.more_below => format!("{at} of {loaded}+"),
+        _ => format!("{at} of {loaded}"),
+    }
+}
+
+fn keys(model: &Model, frame: &mut Frame<'_>, area: Rect) {
+    let theme = &model.theme;
+    let context = match model.context() {
+        // The dialog carries its own hints.
+        Context::Dialog => return,
+        other => other,
+    };
+    let all = usize::from(area.width);
+    let help = hint(model, "?", "help");
+    let mut spans: Spans = Vec::new();
+    for (action, key, word) in hints(context) {
+        let word = match action {
+            Action::CloseSucceeded => success_word(model),
+            Action::Help => continue,
+            Action::Back if context == Context::List && model.filter_text.is_empty() => continue,
+            Action::Back if context == Context::List => "clear filter",
+            Action::Quit if context != Context::List => continue,
+            _ => word,
+        };
+        if !is_useful(model, action) {
+            continue;
+        }
+        let next = hint(model, &key, word);
+        if ink::width(&spans) + ink::width(&next) + ink::width(&help) > all {
+            break;
+        }
+        spans.extend(next);
+    }
+    ink::ends(frame, area, spans, help, theme.glyphs.ellipsis);
+}
+
+/// Whether an action can come to anything on the row under the cursor; the gate has the last word.
+fn is_useful(model: &Model, action: Action) -> bool {
+    if !action.acts() {
+        return true;
+    }
+    let Some(entry) = model.list.current() else {
+        return false;
+    };
+    let row = &entry.listed.row;
+    let waits = row.held || row.proposal.is_some();
+    match action {
+        Action::Approve | Action::Reject => waits,
+        Action::CloseSucceeded | Action::CloseFailed => !row.status.is_closed() && !waits,
+        Action::Stop => row.status == Status::Open && !row.held,
+        Action::Correct => row.contradicted.is_some(),
+        _ => true,
+    }
+}
+
+fn success_word(model: &Model) -> &'static str {
+    let row = model.list.current().map(|e| &e.listed.row);
+    row.map_or("succeeded", |r| model.word(&r.tool))
+}
+
+fn hint(model: &Model, key: &str, word: &str) -> Spans {
+    vec![
+        span(&model.theme, Role::Key, format!(" {key}")),
+        span(&model.theme, Role::Dim, format!(" {word} ")),
+    ]
+}
+
+fn filter(model: &Model, frame: &mut Frame<'_>, regions: &Regions, edit: &FilterEdit) {
+    let theme = &model.theme;
+    let area = regions.footer;
+    let room = usize::from(area.width).saturating_sub(3);
+    let skip = (edit.field.caret() + 1).saturating_sub(room);
+    let shown: String = edit.field.text().chars().skip(skip).collect();
+    let spans = vec![
+        span(theme, Role::Key, " /"),
+        span(theme, Role::Text, format::cell(&shown, room, false, "")),
+    ];
+    ink::line(frame, area, spans, "");
+    let caret = u16::try_from(edit.field.caret() - skip + 2).unwrap_or(0);
+    frame.set_cursor_position((area.x + caret.min(area.width.saturating_sub(1)), area.y));
+    let below = match &edit.fault {
+        None => {
+            let tab = if model.tab == Tab::Review {
+                "enter applies, esc leaves.  "
+            } else {
+                "enter applies.  "
+            };
+            vec![span(theme, Role::Dim, format!("  {tab}{QUALIFIERS}"))]
+        }
+        Some(fault) => {
+            // Under the wrong word, but never so far right that the reason falls off the screen.
+            let says = format!("{} {}", "^".repeat(fault.width), fault.says);
+            let start = fault.start.saturating_sub(skip) + 2;
+            let last = usize::from(area.width).saturating_sub(format::width(&says).min(56));
+            let start = start.min(last);
+            vec![Span::raw(" ".repeat(start)), span(theme, Role::Alarm, says)]
+        }
+    };
+    ink::line(frame, regions.hints, below, theme.glyphs.ellipsis);
+}

@@ -1,0 +1,233 @@
+//! A provider in memory: each attempt gets the next scripted outcome; everything sent is kept.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use samekey::domain::evidence::{ObjectStatus, ProviderObject};
+use samekey::domain::ids::{OperationId, ProviderName, ProviderRef};
+use samekey::domain::key::IdempotencyKey;
+use samekey::domain::opening::Resolved;
+use samekey::domain::operation::OperationRow;
+use samekey::domain::outcome::{Outcome, OutcomeClass};
+use samekey::domain::policy::Profile;
+use samekey::domain::tool_call::RefundArguments;
+use samekey::domain::transition::Lookup;
+use samekey::provider::{Provider, ReadError, Ready, ResolveError, ResolveQuery};
+use tokio::sync::Notify;
+
+/// What the provider does with one attempt.
+#[derive(Clone, Debug)]
+pub enum Script {
+    /// The refund is made and answered.
+    Refund,
+    /// This class and nothing else.
+    Class(OutcomeClass),
+    /// The whole outcome.
+    Outcome(Box<Outcome>),
+    /// No connection can be made.
+    NoConnection,
+    /// The answer waits until [`FakeProvider::let_go`], then the refund is answered.
+    Hold,
+    /// The worker dies.
+    Panic,
+}
+
+/// One request as it arrived.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sent {
+    pub operation: OperationId,
+    pub key: IdempotencyKey,
+    pub body: Vec<u8>,
+}
+
+#[derive(Default)]
+struct State {
+    scripts: VecDeque<Script>,
+    sent: Vec<Sent>,
+    lookup: Option<Lookup>,
+    captured: i64,
+    refunded: i64,
+    unreadable: bool,
+    probes: u32,
+}
+
+pub struct FakeProvider {
+    name: ProviderName,
+    profile: Profile,
+    state: Arc<Mutex<State>>,
+    gate: Arc<Notify>,
+    pub arrived: Arc<Notify>,
+}
+
+impl FakeProvider {
+    pub fn new(scripts: impl IntoIterator<Item = Script>) -> Arc<Self> {
+        Arc::new(Self {
+            name: ProviderName::parse("stripe").expect("name"),
+            profile: Profile::stripe(),
+            state: Arc::new(Mutex::new(State {
+                scripts: scripts.into_iter().collect(),
+                captured: 100_000,
+                ..State::default()
+            })),
+            gate: Arc::default(),
+            arrived: Arc::default(),
+        })
+    }
+
+    pub fn sent(&self) -> Vec<Sent> {
+        self.state.lock().expect("state").sent.clone()
+    }
+
+    pub fn probes(&self) -> u32 {
+        self.state.lock().expect("state").probes
+    }
+
+    pub fn then(&self, script: Script) {
+        self.state.lock().expect("state").scripts.push_back(script);
+    }
+
+    pub fn captured(&self, minor: i64) {
+        self.state.lock().expect("state").captured = minor;
+    }
+
+    pub fn refunded_elsewhere(&self, minor: i64) {
+        self.state.lock().expect("state").refunded = minor;
+    }
+
+    pub fn unreadable(&self, unreadable: bool) {
+        self.state.lock().expect("state").unreadable = unreadable;
+    }
+
+    pub fn lookup_gives(&self, lookup: Lookup) {
+        self.state.lock().expect("state").lookup = Some(lookup);
+    }
+
+    pub fn let_go(&self) {
+        self.gate.notify_one();
+    }
+}
+
+/// The object a successful refund of `row` makes.
+pub fn refund_of(row: &OperationRow) -> ProviderObject {
+    ProviderObject {
+        id: ProviderRef::parse(&format!("re_{}", row.id.token())).expect("ref"),
+        operation: Some(row.id.clone()),
+        payment: row.payment.clone(),
+        charge: row.charge.clone(),
+        amount_minor: row.money.minor(),
+        currency: row.money.currency(),
+        status: ObjectStatus::Succeeded,
+        created_at: row.created_at,
+        failure_reason: None,
+    }
+}
+
+#[async_trait]
+impl Provider for FakeProvider {
+    fn name(&self) -> &ProviderName {
+        &self.name
+    }
+    fn profile(&self) -> &Profile {
+        &self.profile
+    }
+    fn origin(&self) -> String {
+        "memory:".into()
+    }
+    fn mode(&self) -> &'static str {
+        "simulator"
+    }
+    async fn account(&self) -> Result<Option<String>, ReadError> {
+        Ok(None)
+    }
+    async fn resolve(&self, query: &ResolveQuery) -> Result<Resolved, ResolveError> {
+        let state = self.state.lock().expect("state");
+        if state.unreadable {
+            return Err(ResolveError::Unreadable("down".into()));
+        }
+        let payment = format!("pi_order_{}", query.order);
+        Ok(Resolved {
+            payment: payment.parse().expect("payment"),
+            charge: None,
+            currency: "usd".parse().expect("usd"),
+            captured_minor: state.captured,
+            refunded_minor: state.refunded,
+            refunds: Vec::new(),
+        })
+    }
+    fn request(&self, operation: &OperationId, args: &RefundArguments, _: &Resolved) -> Vec<u8> {
+        format!("refund {operation} {} {}", args.order, args.money.minor()).into_bytes()
+    }
+    async fn connect(&self) -> Result<Box<dyn Ready>, ReadError> {
+        let mut state = self.state.lock().expect("state");
+        if matches!(state.scripts.front(), Some(Script::NoConnection)) {
+            state.scripts.pop_front();
+            return Err(ReadError("connection refused".into()));
+        }
+        Ok(Box::new(Line {
+            state: Arc::clone(&self.state),
+            gate: Arc::clone(&self.gate),
+            arrived: Arc::clone(&self.arrived),
+        }))
+    }
+    async fn lookup(&self, row: &OperationRow) -> Lookup {
+        let known = self.state.lock().expect("state").lookup.clone();
+        known.unwrap_or(Lookup::Listed {
+            began_at: row.updated_at,
+            complete: true,
+            objects: Vec::new(),
+        })
+    }
+    fn lookup_requests(&self, _: &OperationRow) -> Vec<String> {
+        vec!["list".into()]
+    }
+    async fn fetch(&self, _: &ProviderRef) -> Result<Option<ProviderObject>, ReadError> {
+        Ok(None)
+    }
+    async fn probe(&self) -> bool {
+        self.state.lock().expect("state").probes += 1;
+        true
+    }
+    fn url(&self, _: &ProviderRef) -> Option<String> {
+        None
+    }
+}
+
+struct Line {
+    state: Arc<Mutex<State>>,
+    gate: Arc<Notify>,
+    arrived: Arc<Notify>,
+}
+
+#[async_trait]
+impl Ready for Line {
+    async fn send(self: Box<Self>, row: &OperationRow) -> Outcome {
+        let script = {
+            let mut state = self.state.lock().expect("state");
+            state.sent.push(Sent {
+                operation: row.id.clone(),
+                key: row.key.clone(),
+                body: row.request.clone(),
+            });
+            state.scripts.pop_front().unwrap_or(Script::Refund)
+        };
+        self.arrived.notify_one();
+        let refunded = || {
+            let mut outcome = Outcome::of(OutcomeClass::Succeeded);
+            outcome.http_status = Some(200);
+            outcome.object = Some(refund_of(row));
+            outcome
+        };
+        match script {
+            Script::Refund => refunded(),
+            Script::Hold => {
+                self.gate.notified().await;
+                refunded()
+            }
+            Script::Class(class) => Outcome::of(class),
+            Script::Outcome(outcome) => *outcome,
+            Script::Panic => panic!("a worker that dies"),
+            Script::NoConnection => unreachable!("connecting failed"),
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! Configuration: defaults, the example file, and refusals that name line, key and remedy.
+
+use std::time::Duration;
+
+use samekey::config::{Config, ConfigError, EXAMPLE, KeySource};
+use samekey::domain::guard::Role;
+use samekey::domain::policy::{Profile, Repeat};
+
+const FILE: &str = "samekey.toml";
+
+fn parse(text: &str) -> Result<Config, ConfigError> {
+    Config::parse(text, FILE)
+}
+
+fn refused(text: &str) -> ConfigError {
+    parse(text).expect_err(text)
+}
+
+#[test]
+fn an_empty_file_has_the_defaults_of_the_contract() {
+    let c = parse("").expect("empty is fine");
+    assert_eq!((c.engine.workers, c.engine.poll.as_secs()), (8, 1));
+    assert_eq!(c.engine.lease, Duration::from_secs(30));
+    assert_eq!(c.engine.call_timeout, Duration::from_secs(120));
+    assert_eq!(c.engine.call_ttl, Duration::from_secs(3600));
+    assert!(c.providers.is_empty() && c.reviewers.is_empty());
+    let tool = c.tools.first_key_value().expect("issue_refund").1;
+    let p = &tool.policy;
+    assert_eq!((p.max_per_call, p.max_per_operation), (3, 6), "R45");
+    assert_eq!(p.repeat, Repeat::Answer);
+    assert_eq!(p.approval_ttl, Duration::from_secs(24 * 3600));
+    assert_eq!(c.ui.refresh, Duration::from_secs(1));
+}
+
+#[test]
+fn a_provider_without_keys_is_stripe_with_the_documented_promises() {
+    let c = parse("[providers.stripe]").expect("enough");
+    let p = c.providers.first_key_value().expect("stripe").1;
+    assert_eq!(p.base_url, "https://api.stripe.com");
+    assert_eq!(p.api_key, KeySource::Env("STRIPE_API_KEY".into()));
+    assert_eq!(p.profile, Profile::stripe());
+}
+
+#[test]
+fn the_example_is_accepted_also_with_every_line_active() {
+    let c = parse(EXAMPLE).expect("the example");
+    assert_eq!(c.show(), parse("[providers.stripe]").expect("bare").show());
+    let active: String = EXAMPLE
+        .lines()
+        .map(|line| match line.strip_prefix("# ") {
+            Some(rest) if rest.starts_with('[') || is_key(rest) => rest,
+            _ => line,
+        })
+        .fold(String::new(), |out, line| out + line + "\n");
+    let c = parse(&active).expect("every line is right");
+    assert_eq!(c.reviewers.len(), 2);
+    let caps = &c.tools.first_key_value().expect("tool").1.policy.caps;
+    let usd = caps.values().next().expect("usd");
+    assert_eq!(usd.max_amount, Some(50_000));
+}
+
+/// Whether a comment of the example is a key, not a sentence.
+fn is_key(line: &str) -> bool {
+    line.split_once(" = ")
+        .is_some_and(|(k, _)| k.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'))
+}
+
+#[test]
+fn the_values_of_the_example_are_the_defaults() {
+    let defaults = |section: &str| {
+        let lines = EXAMPLE.lines().skip_while(|l| !l.ends_with(section));
+        let keys = lines.skip(1).take_while(|l| l.starts_with("# "));
+        keys.filter_map(|l| l.strip_prefix("# ").filter(|k| is_key(k)))
+            .filter(|l| !l.starts_with("account"))
+            .fold(format!("{section}\n"), |out, line| out + line + "\n")
+    };
+    let bare = parse("[providers.stripe]").expect("bare").show();
+    for section in ["[engine]", "[tools.issue_refund]", "[ui]"] {
+        let text = format!("[providers.stripe]\n{}", defaults(section));
+        assert_eq!(parse(&text).expect("valid").show(), bare, "{section}");
+    }
+    let text = defaults("[providers.stripe]");
+    assert_eq!(parse(&text).expect("valid").show(), bare);
+}
+
+#[test]
+fn what_is_shown_reads_back_to_the_same() {
+    let text = r#"
+        [ledger]
+        url = "sqlite:/var/lib/x/ledger.db"
+        [engine]
+        workers = 2
+        lease = "90s"
+        [providers.shop]
+        base_url = "http://127.0.0.1:4242/"
+        api_key_file = "/run/keys/a \"b\""
+        settle_time = "500ms"
+        account = "acct_1"
+        [tools.issue_refund]
+        provider = "shop"
+        repeat = "open"
+        rate = "100/m"
+        [tools.issue_refund.caps.usd]
+        max_amount_cents = 10
+        max_total_cents = { amount = 100, window = "24h" }
+        approve_over_cents = 5
+        [tools.issue_refund.caps.JPY]
+        [reviewers."anna müller"]
+        role = "lead"
+        [ui]
+        theme = "mono"
+        timezone = "local"
+    "#;
+    let shown = parse(text).expect("valid").show();
+    assert_eq!(parse(&shown).expect("reads back").show(), shown);
+    let c = parse(&shown).expect("reads back");
+    assert_eq!(c.reviewers.values().next(), Some(&Role::Lead));
+    let terms = c.terms();
+    let terms = terms.values().next().expect("terms");
+    assert_eq!(terms.profile.settle_time, Duration::from_millis(500));
+    assert_eq!(terms.policy.repeat, Repeat::Open);
+    let none = Config::default().show();
+    assert_eq!(parse(&none).expect("reads back").show(), none);
+}
+
+/// The text of a file, and of its error the line, the key, a part of what is wrong and a part of
+/// the remedy.
+type Mistake = (
+    &'static str,
+    usize,
+    &'static str,
+    &'static str,
+    &'static str,
+);
+
+#[rustfmt::skip]
+const MISTAKES: &[Mistake] = &[
+    ("[engine]\nworkerz = 8", 2, "engine.workerz", "not known", "write workers"),
+    ("colour = 1", 1, "colour", "not known", "known here"),
+    ("\n\n[notify]", 3, "notify", "not in this version", "remove"),
+    ("[ledger]\nbusy_timeout = \"5s\"", 2, "ledger.busy_timeout", "not in this version", "remove"),
+    ("[providers.stripe]\nread_rate = 5", 2, "providers.stripe.read_rate", "not a rate", "5/s"),
+    ("[providers.stripe]\nwebhook_secret_env = \"X\"", 2, "providers.stripe.webhook_secret_env", "not in this version", "remove"),
+    ("[tools.issue_refund]\nmax_identical_calls = 5", 2, "tools.issue_refund.max_identical_calls", "not in this version", "remove"),
+    ("[ui]\nkeys = \"x\"", 2, "ui.keys", "not in this version", "remove"),
+    ("[ui]\nlanguage = \"ru\"", 2, "ui.language", "not in this version", "\"en\""),
+    ("[engine]\nlease = 30", 2, "engine.lease", "no unit", "lease = \"10s\""),
+    ("[engine]\nlease = \"30\"", 2, "engine.lease", "no unit", "lease = \"10s\""),
+    ("[engine]\nlease = \"30 sec\"", 2, "engine.lease", "unit other than", "\"10s\""),
+    ("[engine]\nlease = \"0s\"", 2, "engine.lease", "out of range", "from 1s"),
+    ("[engine]\nworkers = \"8\"", 2, "engine.workers", "not a whole number", "without quotes"),
+    ("[engine]\nworkers = 0", 2, "engine.workers", "out of range", "from 1"),
+    ("[engine]\nworkers = 8.5", 2, "engine.workers", "not a whole number", "whole number"),
+    ("[engine]\npoll = \"30s\"\nlease = \"5s\"", 1, "engine", "poll 30s and lease 5s", "shorter"),
+    ("engine = 3", 1, "engine", "not a table", "[engine]"),
+    ("[providers.stripe]\nkind = \"adyen\"", 2, "providers.stripe.kind", "adyen", "stripe"),
+    ("[providers.stripe]\nbase_url = \"ftp://x\"", 2, "providers.stripe.base_url", "not http", "scheme"),
+    ("[providers.stripe]\nbase_url = \"https://a/b\"", 2, "providers.stripe.base_url", "more than", "scheme"),
+    ("[providers.stripe]\nbase_url = \"https://u:p@a\"", 2, "providers.stripe.base_url", "password", "scheme"),
+    ("[providers.stripe]\napi_key = \"sk_live_1\"", 2, "providers.stripe.api_key", "never stands", "api_key_env"),
+    ("[providers.stripe]\napi_key_env = \"sk_live_1\"", 2, "providers.stripe.api_key_env", "looks like a key", "name of the variable"),
+    ("[providers.stripe]\napi_key_env = \"A B\"", 2, "providers.stripe.api_key_env", "not the name", "STRIPE_API_KEY"),
+    ("[providers.stripe]\napi_key_env = \"A\"\napi_key_file = \"/b\"", 3, "providers.stripe.api_key_file", "beside", "one of the two"),
+    ("[providers.stripe]\napi_key_file = \"b\"", 2, "providers.stripe.api_key_file", "absolute", "from /"),
+    ("[providers.stripe]\nretention = \"5m\"", 1, "providers.stripe", "margin of 312s", "really keeps"),
+    ("[tools.send_mail]", 1, "tools.send_mail", "not a tool", "issue_refund"),
+    ("[tools.issue_refund]\nprovider = \"paypal\"", 2, "tools.issue_refund.provider", "not configured", "[providers.paypal]"),
+    ("[tools.issue_refund]\nmax_per_call = 7", 1, "tools.issue_refund", "above max_per_operation 6", "lower"),
+    ("[tools.issue_refund]\nbackoff = { base = \"9s\" }", 2, "tools.issue_refund.backoff", "below base", "cap"),
+    ("[tools.issue_refund]\nrate = \"5\"", 2, "tools.issue_refund.rate", "not a rate", "5/s"),
+    ("[tools.issue_refund]\nrepeat = \"ask\"", 2, "tools.issue_refund.repeat", "not known", "answer, open"),
+    ("[tools.issue_refund.caps.xyz]", 1, "tools.issue_refund.caps.xyz", "ISO 4217", "usd"),
+    ("[tools.issue_refund.caps.usd]\nmax_amount_cents = -1", 2, "tools.issue_refund.caps.usd.max_amount_cents", "out of range", "from 1"),
+    ("[tools.issue_refund.caps.usd]\nmax_amount_cents = 10.5", 2, "tools.issue_refund.caps.usd.max_amount_cents", "whole", "whole"),
+    ("[tools.issue_refund.caps.usd]\nmax_amount_cents = 10\napprove_over_cents = 11", 1, "tools.issue_refund.caps.usd", "never apply", "lower"),
+    ("[tools.issue_refund.caps.usd]\nmax_amount_cents = 10\nmax_total_cents = { amount = 5, window = \"1h\" }", 1, "tools.issue_refund.caps.usd", "below max_amount_cents", "raise"),
+    ("[tools.issue_refund.caps.usd]\nmax_total_cents = { amount = 5 }", 2, "tools.issue_refund.caps.usd.max_total_cents", "both amount and window", "window"),
+    ("[tools.issue_refund.caps]\nUSD = {}\nusd = {}", 3, "tools.issue_refund.caps.usd", "twice", "one section"),
+    ("[reviewers.anna]", 1, "reviewers.anna", "no role", "role ="),
+    ("[reviewers.anna]\nrole = \"boss\"", 2, "reviewers.anna.role", "not known", "lead"),
+    ("[ledger]\nurl = \"postgres://x/y\"", 2, "ledger.url", "PostgreSQL", "sqlite:"),
+    ("[ledger]\nurl = \"sqlite:ledger.db\"", 2, "ledger.url", "absolute", "sqlite:/"),
+    ("[ledger]\nurl = \"sqlite::memory:\"", 2, "ledger.url", "no file", "sqlite:/"),
+    ("[ui]\ntheme = \"neon\"", 2, "ui.theme", "neon", "deuteranopia"),
+    ("[ui]\ntimezone = \"CET\"", 2, "ui.timezone", "CET", "utc, local"),
+];
+
+#[test]
+fn every_mistake_names_its_line_key_and_remedy() {
+    for (text, line, key, what, remedy) in MISTAKES {
+        let e = refused(text);
+        assert_eq!(e.line, Some(*line), "{text}: {e}");
+        assert_eq!(e.key.as_deref(), Some(*key), "{text}: {e}");
+        assert!(e.what.contains(what), "{text}: {e}");
+        assert!(e.remedy.contains(remedy), "{text}: {}", e.remedy);
+        let place = format!("{FILE}:{line}: ");
+        assert!(e.to_string().starts_with(&place), "{e}");
+        assert!(!e.to_string().contains("sk_live"), "I30: {e}");
+    }
+}
+
+#[test]
+fn what_is_not_toml_names_its_line() {
+    let e = refused("[engine]\nworkers = = 8");
+    assert_eq!((e.line, e.key.as_deref()), (Some(2), None));
+    assert!(e.what.starts_with("this is not TOML"), "{e}");
+    assert_eq!(refused("[a]\n[a]\n").line, Some(2), "a repeated section");
+}
+
+#[test]
+fn a_tool_whose_provider_is_called_otherwise_is_told_so() {
+    let e = refused("[providers.shop]");
+    assert!(e.to_string().contains("tools.issue_refund.provider"), "{e}");
+    assert!(e.remedy.contains("provider = \"shop\""), "{}", e.remedy);
+}
+
+#[test]
+fn a_named_file_must_exist_and_the_default_need_not() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let absent = dir.path().join("none.toml");
+    let loaded = Config::load(None, &absent).expect("defaults");
+    assert!(!loaded.present && loaded.config.providers.is_empty());
+    let e = Config::load(Some(&absent), &absent).expect_err("named");
+    assert!(e.to_string().contains("none.toml"), "{e}");
+    let e = Config::load(Some(dir.path()), &absent).expect_err("a directory");
+    assert!(e.to_string().contains("not a configuration file"), "{e}");
+    std::fs::write(&absent, "[engine]\nworkers = 1").expect("written");
+    let loaded = Config::load(None, &absent).expect("now it is there");
+    assert!(loaded.present && loaded.config.engine.workers == 1);
+}

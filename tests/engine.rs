@@ -1,0 +1,429 @@
+//! The engine on a real ledger file with a provider in memory: one effect, whatever happens.
+
+mod common;
+
+use std::time::Duration;
+
+use common::provider::{FakeProvider, Script, refund_of};
+use common::world::{World, agent, refund, terms, tool};
+use samekey::clock::Clock;
+use samekey::domain::operation::{FailureClass, Status, UnknownReason};
+use samekey::domain::outcome::{Outcome, OutcomeClass};
+use samekey::domain::tool_call::{RejectClass, ToolResult};
+use samekey::domain::transition::Lookup;
+use samekey::engine::{Engine, EngineState};
+
+const TIMEOUT: Script = Script::Class(OutcomeClass::SideEffectUnknown);
+
+fn status(result: &ToolResult) -> &'static str {
+    result.status()
+}
+
+/// R3–R12: three timeouts, "try again" under a new call id, one row, one key, one refund.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_seeds_refund_stays_one_r12() {
+    let provider = FakeProvider::new([TIMEOUT, TIMEOUT, TIMEOUT]);
+    let world = World::new(provider.clone()).await;
+    assert_eq!(
+        status(&world.ask("toolu_01", &refund("4417", 3800)).await),
+        "unconfirmed"
+    );
+    assert_eq!(
+        status(&world.ask("toolu_02", &refund("4417", 3800)).await),
+        "refunded"
+    );
+    let sent = provider.sent();
+    assert_eq!(sent.len(), 4);
+    assert!(
+        sent.windows(2).all(|w| w[0] == w[1]),
+        "same key, same bytes (I3)"
+    );
+    let row = world.only().await.op.row;
+    assert_eq!((row.status, row.attempts), (Status::Succeeded, 4));
+}
+
+/// The same on an order of exactly that amount: get comes before check (protocol step 3).
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_refund_is_asked_again_and_stays_one() {
+    let provider = FakeProvider::new([TIMEOUT, TIMEOUT, TIMEOUT]);
+    provider.captured(3800);
+    let world = World::new(provider.clone()).await;
+    world.ask("toolu_01", &refund("4417", 3800)).await;
+    // The first one took effect: nothing is left to refund, and nobody may conclude from that.
+    provider.refunded_elsewhere(3800);
+    assert_eq!(
+        status(&world.ask("toolu_02", &refund("4417", 3800)).await),
+        "refunded"
+    );
+    assert_eq!(provider.sent().len(), 4);
+}
+
+/// R39, R41, R42, F16: a 500 is sent once; every later call hears `checking`.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_error_is_never_sent_again_f16() {
+    let provider = FakeProvider::new([Script::Class(OutcomeClass::ServerError)]);
+    let world = World::new(provider.clone()).await;
+    for n in 0..5 {
+        let result = world
+            .ask(&format!("toolu_{n}"), &refund("4417", 3800))
+            .await;
+        assert_eq!(status(&result), "checking");
+    }
+    assert_eq!(provider.sent().len(), 1);
+    assert_eq!(
+        world.only().await.op.row.reason,
+        Some(UnknownReason::ServerError)
+    );
+}
+
+/// F13, F14: 409 on every attempt is `unconfirmed`, and at six `checking`, never `failed`.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_in_progress_uses_up_attempts_f14() {
+    let busy = Script::Class(OutcomeClass::KeyInProgress);
+    let provider = FakeProvider::new(vec![busy; 9]);
+    let world = World::new(provider.clone()).await;
+    assert_eq!(
+        status(&world.ask("a", &refund("4417", 3800)).await),
+        "unconfirmed"
+    );
+    assert_eq!(
+        status(&world.ask("b", &refund("4417", 3800)).await),
+        "checking"
+    );
+    assert_eq!(
+        status(&world.ask("c", &refund("4417", 3800)).await),
+        "checking"
+    );
+    assert_eq!(provider.sent().len(), 6, "R45");
+}
+
+/// R62: asking again after the answer was missed gives the stored one; nothing is sent.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repeat_gets_the_stored_result_r62() {
+    let provider = FakeProvider::new([]);
+    let world = World::new(provider.clone()).await;
+    world.ask("a", &refund("4417", 3800)).await;
+    let again = world.ask("b", &refund("4417", 3800)).await;
+    assert!(
+        matches!(again, ToolResult::Refunded { repeat: true, .. }),
+        "{again:?}"
+    );
+    assert_eq!(provider.sent().len(), 1);
+    // Named with `after`, an equal refund is a second one (M33).
+    let first = world.only().await.op.row.id;
+    let mut named = refund("4417", 3800);
+    named["after"] = first.as_str().into();
+    let second = world.ask("c", &named).await;
+    assert!(
+        matches!(second, ToolResult::Refunded { repeat: false, .. }),
+        "{second:?}"
+    );
+    let sent = provider.sent();
+    assert_ne!(sent[0].key, sent[1].key);
+    // The same `after` again reaches that second one.
+    let third = world.ask("d", &named).await;
+    assert!(
+        matches!(third, ToolResult::Refunded { repeat: true, .. }),
+        "{third:?}"
+    );
+    assert_eq!(provider.sent().len(), 2);
+}
+
+/// R32, I4: another amount waits while the first is not settled.
+#[tokio::test(flavor = "multi_thread")]
+async fn another_amount_of_a_busy_order_is_rejected() {
+    let provider = FakeProvider::new([Script::Class(OutcomeClass::ServerError)]);
+    let world = World::new(provider.clone()).await;
+    world.ask("a", &refund("4417", 3800)).await;
+    let other = world.ask("b", &refund("4417", 1900)).await;
+    let ToolResult::Rejected {
+        class, blocked_by, ..
+    } = other
+    else {
+        panic!("{other:?}");
+    };
+    assert_eq!(class, RejectClass::OrderBusy);
+    assert_eq!(blocked_by.expect("named").status, Status::Unknown);
+    assert_eq!(provider.sent().len(), 1);
+}
+
+/// F02, I1: the same refund by two engines at the same time is one row and one effect.
+#[tokio::test(flavor = "multi_thread")]
+async fn two_engines_and_many_calls_make_one_effect_f02() {
+    let provider = FakeProvider::new([]);
+    let world = World::new(provider.clone()).await;
+    let mut second = world.deps();
+    second.ledger = world.second_handle().await;
+    for n in 0..20 {
+        world
+            .accept(&format!("toolu_{n}"), &refund("4417", 3800))
+            .await;
+    }
+    let engines = [Engine::start(world.deps()), Engine::start(second)];
+    for n in 0..20 {
+        assert_eq!(
+            status(&world.answer(&format!("toolu_{n}")).await),
+            "refunded"
+        );
+    }
+    assert_eq!(provider.sent().len(), 1);
+    for engine in engines {
+        engine.stop(Duration::from_secs(5)).await;
+    }
+}
+
+/// Step 7: a call that finds another one driving joins it, spends nothing and gets its answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_call_joins_the_first() {
+    let provider = FakeProvider::new([Script::Hold]);
+    let world = World::new(provider.clone()).await;
+    let engine = Engine::start(world.deps());
+    world.accept("a", &refund("4417", 3800)).await;
+    provider.arrived.notified().await;
+    world.accept("b", &refund("4417", 3800)).await;
+    provider.let_go();
+    assert_eq!(status(&world.answer("a").await), "refunded");
+    assert_eq!(status(&world.answer("b").await), "refunded");
+    assert_eq!(provider.sent().len(), 1);
+    assert_eq!(world.only().await.op.row.attempts, 1);
+    engine.stop(Duration::from_secs(5)).await;
+}
+
+/// L8, U55: a stop cuts off nothing silently; what was in flight is recorded as interrupted, and the
+/// next engine goes on under the same key.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_records_what_it_cuts_off() {
+    let provider = FakeProvider::new([Script::Hold]);
+    let world = World::new(provider.clone()).await;
+    let engine = Engine::start(world.deps());
+    let health = engine.health();
+    world.accept("a", &refund("4417", 3800)).await;
+    provider.arrived.notified().await;
+    engine.stop(Duration::from_millis(100)).await;
+    assert_eq!(health.borrow().state, EngineState::Stopped);
+    let cut = world.only().await.op;
+    assert!(!cut.in_flight());
+    let result = cut.attempts[0].result.as_ref().expect("recorded");
+    assert_eq!(result.error.as_ref().expect("why").as_str(), "interrupted");
+    let next = Engine::start(world.deps());
+    assert_eq!(status(&world.answer("a").await), "refunded");
+    let sent = provider.sent();
+    assert_eq!(sent.len(), 2);
+    assert_eq!(sent[0], sent[1]);
+    next.stop(Duration::from_secs(5)).await;
+}
+
+/// F44, M19, U32: a call whose worker dies is told on the screen and driven on under the same key.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dead_workers_call_is_driven_on_f44() {
+    let provider = FakeProvider::new([Script::Panic]);
+    let world = World::new(provider.clone()).await;
+    world.accept("a", &refund("4417", 3800)).await;
+    let engine = Engine::start(world.deps());
+    assert_eq!(status(&world.answer("a").await), "refunded");
+    let op = world.only().await.op;
+    assert_eq!(op.row.attempts, 2);
+    assert_eq!(
+        op.attempts[0].class(),
+        Some(OutcomeClass::SideEffectUnknown)
+    );
+    let sent = provider.sent();
+    assert_eq!(sent[0], sent[1]);
+    engine.stop(Duration::from_secs(5)).await;
+}
+
+/// F44, I25: the work of an engine that is gone is taken over when its lease ends, and its name
+/// writes nothing any more.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dead_engines_call_is_taken_over_f44() {
+    let provider = FakeProvider::new([]);
+    let world = World::new(provider.clone()).await;
+    world.accept("a", &refund("4417", 3800)).await;
+    let gone = "eng_gone".parse().expect("engine");
+    let lease = Duration::from_secs(100);
+    let leased = world
+        .ledger
+        .lease_calls(&gone, lease, 1)
+        .await
+        .expect("leased");
+    let engine = Engine::start(world.deps());
+    assert_eq!(status(&world.answer("a").await), "refunded");
+    let late = world.ledger.finish_call(&leased[0]).await.expect("asked");
+    assert_eq!(late, None, "a stale engine changes nothing");
+    engine.stop(Duration::from_secs(5)).await;
+}
+
+/// Step 8: a failed connection is no attempt, but the call's tries are limited.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_without_a_connection_fails_safely() {
+    let provider = FakeProvider::new(vec![Script::NoConnection; 3]);
+    let world = World::new(provider.clone()).await;
+    let result = world.ask("a", &refund("4417", 3800)).await;
+    let ToolResult::Failed { class, .. } = result else {
+        panic!("{result:?}")
+    };
+    assert_eq!(class, FailureClass::Unavailable);
+    assert_eq!(world.only().await.op.row.attempts, 0, "never_sent");
+    // Asking again is safe and works.
+    assert_eq!(
+        status(&world.ask("b", &refund("4417", 3800)).await),
+        "refunded"
+    );
+}
+
+/// S34, F20: already refunded is looked into: not ours → failed; ours → refunded.
+#[tokio::test(flavor = "multi_thread")]
+async fn already_refunded_is_looked_into_f20() {
+    let mut outcome = Outcome::of(OutcomeClass::ValidationFailure);
+    outcome.already_refunded = true;
+    outcome.http_status = Some(400);
+    let provider = FakeProvider::new([Script::Outcome(Box::new(outcome.clone()))]);
+    let world = World::new(provider.clone()).await;
+    assert_eq!(
+        status(&world.ask("a", &refund("4417", 3800)).await),
+        "failed"
+    );
+    // Unreachable: unknown, a person looks.
+    provider.then(Script::Outcome(Box::new(outcome)));
+    provider.lookup_gives(Lookup::Unreachable { why: "down".into() });
+    assert_eq!(
+        status(&world.ask("b", &refund("4418", 3800)).await),
+        "checking"
+    );
+    assert_eq!(provider.sent().len(), 2);
+}
+
+/// M8: what cannot be resolved or read opens no row.
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_opened_while_the_provider_cannot_be_read_m8() {
+    let provider = FakeProvider::new([]);
+    provider.unreadable(true);
+    let world = World::new(provider.clone()).await;
+    let result = world.ask("a", &refund("4417", 3800)).await;
+    assert!(matches!(
+        result,
+        ToolResult::Rejected {
+            class: RejectClass::Unavailable,
+            ..
+        }
+    ));
+    provider.unreadable(false);
+    provider.captured(3799);
+    let result = world.ask("b", &refund("4417", 3800)).await;
+    assert!(matches!(
+        result,
+        ToolResult::Rejected {
+            class: RejectClass::ValidationFailure,
+            ..
+        }
+    ));
+    assert!(
+        world
+            .ledger
+            .page(&Default::default())
+            .await
+            .expect("page")
+            .rows
+            .is_empty()
+    );
+}
+
+/// An old queue is not sent: a call that no engine began within its time is rejected.
+#[tokio::test(flavor = "multi_thread")]
+async fn fridays_queue_is_not_sent_on_monday() {
+    let provider = FakeProvider::new([]);
+    let clock = Clock::manual("2026-01-02T17:00:00Z".parse().expect("friday"));
+    let world = World::with(provider.clone(), terms(), clock.clone()).await;
+    world.accept("a", &refund("4417", 3800)).await;
+    clock.advance(Duration::from_secs(3 * 86_400));
+    let engine = Engine::start(world.deps());
+    let result = world.answer("a").await;
+    assert!(
+        matches!(
+            result,
+            ToolResult::Rejected {
+                class: RejectClass::Unavailable,
+                ..
+            }
+        ),
+        "{result:?}"
+    );
+    assert!(provider.sent().is_empty());
+    engine.stop(Duration::from_secs(5)).await;
+}
+
+/// Outage: the circuit opens, calls that would open a row are rejected, a probe and one attempt close it.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_outage_does_not_turn_a_queue_into_unknown_rows() {
+    let provider = FakeProvider::new(vec![Script::Class(OutcomeClass::ServerError); 5]);
+    let world = World::new(provider.clone()).await;
+    for n in 0..5 {
+        world
+            .ask(&format!("a{n}"), &refund(&format!("10{n}"), 100))
+            .await;
+    }
+    let turned_away = world.ask("b", &refund("2000", 100)).await;
+    assert!(matches!(
+        turned_away,
+        ToolResult::Rejected {
+            class: RejectClass::Unavailable,
+            ..
+        }
+    ));
+    assert_eq!(provider.sent().len(), 5);
+    let engine = Engine::start(world.deps());
+    let mut changes = world.ledger.changed();
+    while provider.probes() == 0 {
+        changes.changed().await.expect("the ledger lives");
+    }
+    // After the probe one attempt is let through; its success closes the circuit.
+    let mut answer = "rejected";
+    for n in 0..50 {
+        answer = world
+            .ask(&format!("c{n}"), &refund("2001", 100))
+            .await
+            .status();
+        if answer == "refunded" {
+            break;
+        }
+    }
+    let state = world.ledger.tools().await.expect("tools");
+    assert!(
+        answer == "refunded" || state.iter().any(|s| s.tool == tool()),
+        "{answer}"
+    );
+    engine.stop(Duration::from_secs(5)).await;
+}
+
+/// I24: the same call id gets its stored answer; with other arguments an error.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_id_has_one_answer_i24() {
+    let provider = FakeProvider::new([]);
+    let world = World::new(provider.clone()).await;
+    let first = world.ask("a", &refund("4417", 3800)).await;
+    let again = world.ask("a", &refund("4417", 3800)).await;
+    assert_eq!(first, again);
+    assert_eq!(provider.sent().len(), 1);
+    let other = samekey::ledger::NewCall {
+        id: "a".parse().expect("id"),
+        agent: agent(),
+        tool: tool(),
+        arguments: refund("4417", 3900).to_string(),
+        session: None,
+    };
+    let conflict = world.ledger.accept_call(other).await.expect("stored");
+    assert!(matches!(conflict, samekey::ledger::Accepted::Conflict));
+}
+
+/// The object a reply names must be ours in every part (I14); here the row is unknown at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reply_about_another_amount_is_no_success() {
+    let provider = FakeProvider::new([]);
+    let world = World::new(provider.clone()).await;
+    world.ask("seed", &refund("1", 100)).await;
+    let row = world.only().await.op.row;
+    let mut wrong = Outcome::of(OutcomeClass::Succeeded);
+    wrong.object = Some(refund_of(&row));
+    provider.then(Script::Outcome(Box::new(wrong)));
+    assert_eq!(status(&world.ask("a", &refund("2", 100)).await), "checking");
+}

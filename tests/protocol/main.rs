@@ -1,0 +1,20 @@
+//! The protocol, told through the public doors of `domain` alone: no ledger, no clock, no provider.
+//!
+//! `story` is the seed's own scenario; `outcomes` what each outcome class leads to; `evidence` what
+//! lookups and webhooks do; `opening` whether a call gets a row; `deciding`, `correcting` and
+//! `matrix` what people may decide; `search` walks through thousands of lives. Every step of every test is checked against
+//! `../common/laws.rs`.
+
+#[path = "../common/builders.rs"]
+mod builders;
+#[path = "../common/laws.rs"]
+mod laws;
+
+mod correcting;
+mod deciding;
+mod evidence;
+mod matrix;
+mod opening;
+mod outcomes;
+mod search;
+mod story;
