@@ -18,11 +18,11 @@ use crate::ledger::row::{Columns, instant, micros, to_json};
 use crate::ledger::{EngineSeen, LedgerError, LookupBusy, Stamp, ToolState};
 
 /// A wall clock further off than this stops sending (protocol.md, "Keys and time").
-const TOLERANCE: Duration = Duration::from_secs(5 * 60);
+const TOLERANCE: Duration = Duration::from_mins(5);
 /// The stored mark is moved when it is this far behind.
 const MARK_STEP: Duration = Duration::from_secs(1);
 /// A lookup that did not end after so long has lost its process.
-const LOOKUP_LOST: Duration = Duration::from_secs(120);
+const LOOKUP_LOST: Duration = Duration::from_mins(2);
 
 /// How far this process's wall clock was from the boot clock when both were last trusted.
 pub(super) struct ClockOffset {
@@ -484,7 +484,7 @@ pub(super) async fn engine_seen(tx: &mut Tx<'_>, engine: &EngineSeen) -> Result<
     sqlx::query("DELETE FROM engines WHERE seen_at < ?")
         .bind(micros(crate::domain::earlier(
             tx.now,
-            Duration::from_secs(86_400),
+            Duration::from_hours(24),
         )))
         .execute(&mut *tx.conn)
         .await

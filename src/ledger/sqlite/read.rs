@@ -126,7 +126,7 @@ fn horizons(inner: &Inner) -> [i64; 3] {
         .map(|t| t.profile.settle_time)
         .min()
         .unwrap_or_default();
-    let soon = later(now, std::time::Duration::from_secs(2 * 3600));
+    let soon = later(now, std::time::Duration::from_hours(2));
     [micros(now), micros(soon), micros(earlier(now, settle))]
 }
 
@@ -320,7 +320,7 @@ pub(super) async fn sweepable(inner: &Arc<Inner>) -> Result<Vec<OperationId>, Le
         .bind(micros(now))
         .bind(micros(earlier(
             now,
-            std::time::Duration::from_secs(35 * 86_400),
+            std::time::Duration::from_hours(35 * 24),
         )))
         .bind(micros(earlier(now, approval)))
         .fetch_all(&mut *conn)
