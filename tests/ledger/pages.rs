@@ -265,7 +265,7 @@ async fn filters_narrow_and_are_taken_literally() {
             ),
             (
                 Filter {
-                    age_over: Some(seconds(7)),
+                    age_over: Some(seconds(8)),
                     ..Filter::default()
                 },
                 vec!["good2", "good1", "good0"],
