@@ -142,7 +142,7 @@ impl Writer {
     /// Asking again. After an unclear answer customers insist; after a clear one only a lost answer
     /// makes the model ask again.
     pub fn repeats(&mut self, amount: i64, intent: usize, unclear: bool) -> Result<(), TextError> {
-        let (percent, most) = if unclear { (85, 3) } else { (12, 1) };
+        let (percent, most) = if unclear { (65, 3) } else { (12, 1) };
         for _ in 0..most {
             if !self.chance(percent) {
                 break;
