@@ -1,4 +1,10 @@
 //! Properties: hostile text, any size, any order of messages.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test that cannot go on has failed"
+)]
 
 #[path = "common/tui.rs"]
 mod kit;
@@ -207,7 +213,7 @@ proptest! {
                     stage.give(Message::Key { key, repeat: n % 7 == 0, burst: n % 11 == 0 });
                 }
                 5 => stage.give(Message::Resize {
-                    width: (n % 210) as u16, height: (n % 61) as u16,
+                    width: u16::try_from(n % 210).expect("small"), height: u16::try_from(n % 61).expect("small"),
                 }),
                 6 => stage.pass((n % 5) as u64),
                 7 => stage.refresh(),

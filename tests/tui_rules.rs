@@ -1,4 +1,10 @@
 //! The small pure parts: key map, filter language, formats, themes, input.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test that cannot go on has failed"
+)]
 
 use std::time::Duration;
 
@@ -13,7 +19,7 @@ use samekey::tui::format::{self, Stamp, Times};
 use samekey::tui::input;
 use samekey::tui::keymap::{Binding, Code, Context, Key, Keymap, KeymapError, Meaning, TABLE};
 use samekey::tui::message::{Message, Tab};
-use samekey::tui::query::parse;
+use samekey::tui::query::{Parsed, parse};
 use samekey::tui::terminal::notice;
 use samekey::tui::theme::{Role, Theme, ThemeName};
 use samekey::tui::{frame_text, key_table};
@@ -120,8 +126,8 @@ fn a_filter_line_reads_all_its_qualifiers() {
     assert_eq!(f.key.as_deref(), Some("c41f"));
     assert_eq!(f.provider_ref.as_deref(), Some("re_1"));
     assert_eq!(f.reason, Some(UnknownReason::ServerError));
-    assert_eq!(f.age_over, Some(Duration::from_secs(7_200)));
-    assert_eq!(f.left_under, Some(Duration::from_secs(1_800)));
+    assert_eq!(f.age_over, Some(Duration::from_hours(2)));
+    assert_eq!(f.left_under, Some(Duration::from_mins(30)));
     assert_eq!(f.amount_over, Some(3_800));
     assert_eq!(f.text.as_deref(), Some("some text"));
 }
@@ -173,7 +179,7 @@ fn quotes_hold_words_together_and_other_signs_are_text() {
         parsed.filter.text.as_deref(),
         Some("two words 12:30 %_ it's")
     );
-    assert_eq!(parse("").expect("nothing"), Default::default());
+    assert_eq!(parse("").expect("nothing"), Parsed::default());
     assert_eq!(
         parse("\"open quote").expect("fine").filter.text.as_deref(),
         Some("open quote")
@@ -240,6 +246,7 @@ fn text_is_cut_by_columns_not_by_bytes_u47() {
     assert_eq!(format::cell("ab", 4, true, "…"), "  ab");
     assert_eq!(format::wrap("one two  three", 7), ["one two", "three"]);
     assert_eq!(format::wrap("abcdefgh", 3), ["abc", "def", "gh"]);
+    assert_eq!(format::wrap("a bcdefgh", 4), ["a bc", "defg", "h"]);
     assert_eq!(format::wrap("日", 1), ["?"]);
     assert_eq!(format::wrap("", 10), [""]);
 }
@@ -279,8 +286,9 @@ fn themes_use_the_16_colours_and_never_white_or_black_u46() {
             assert_eq!(style.bg, None, "{name:?} {role:?}");
             match style.fg {
                 None => {}
-                Some(Color::Rgb(..) | Color::Indexed(_)) => panic!("{name:?} {role:?}"),
-                Some(Color::White | Color::Black | Color::Gray) => panic!("{name:?} {role:?}"),
+                Some(
+                    Color::Rgb(..) | Color::Indexed(_) | Color::White | Color::Black | Color::Gray,
+                ) => panic!("{name:?} {role:?}"),
                 Some(_) => assert_ne!(*name, ThemeName::Mono),
             }
         }

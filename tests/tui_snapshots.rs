@@ -1,4 +1,10 @@
 //! What the screen looks like at the four sizes, and that its colours carry what they should.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test that cannot go on has failed"
+)]
 
 #[path = "common/tui.rs"]
 mod kit;
@@ -8,7 +14,7 @@ use ratatui::style::{Color, Modifier};
 use samekey::domain::evidence::Verdict;
 use samekey::engine::{EngineHealth, EngineState};
 use samekey::tui::action::Level;
-use samekey::tui::message::Message;
+use samekey::tui::message::{Failure, Message};
 
 const SIZES: [(u16, u16); 4] = [(60, 16), (80, 24), (120, 40), (200, 60)];
 
@@ -71,6 +77,142 @@ fn a_lookup_dialog_and_the_help_and_the_filter() {
 }
 
 #[test]
+fn all_operations_with_a_tombstone_and_news() {
+    let mut stage = stage((80, 24));
+    stage.keys("3 6 j");
+    stage.rows.insert(0, listed(unknown(0x9000)));
+    stage.rows.remove(2);
+    stage.refresh();
+    snap("list_all", &stage);
+}
+
+#[test]
+fn a_row_that_moved_on_and_one_that_was_lost() {
+    let mut stage = stage((80, 24));
+    stage.dialog("j F", Level::TokenAndNote);
+    stage.rows[1].row.version = 9;
+    stage.refresh();
+    snap("dialog_moved_on", &stage);
+    let mut lost = self::stage((80, 24));
+    lost.dialog("j F", Level::TokenAndNote);
+    lost.keys("tab '5521' tab 'seen' ctrl-y");
+    lost.done(Err(Failure {
+        why:
+            "the row was closed as succeeded by reviewer:bob; that stands (at 2026-03-14 14:03:20Z)"
+                .into(),
+        moved_to: None,
+    }));
+    snap("dialog_lost", &lost);
+}
+
+#[test]
+fn an_old_screen_with_trouble_everywhere() {
+    let mut stage = stage((100, 28));
+    stage.deaf = true;
+    stage.give(Message::Scoreboard(vec![
+        "samekey: 12 intents, 12 refunds, 0 twice".into(),
+    ]));
+    let generation = stage.model.reading.generation;
+    stage.give(Message::LoadFailed {
+        generation,
+        why: "the ledger cannot be reached: disk I/O error".into(),
+    });
+    stage.give(Message::Health(EngineHealth {
+        state: EngineState::Running,
+        workers: 8,
+        busy: 0,
+        alarm: Some("the clock ran back 12 min".into()),
+    }));
+    stage.pass(12);
+    snap("trouble", &stage);
+}
+
+#[test]
+fn the_empty_pages() {
+    let mut stage = Stage::open((80, 24), Vec::new());
+    snap("empty_review", &stage);
+    stage.give(Message::Resize {
+        width: 40,
+        height: 8,
+    });
+    snap("too_small", &stage);
+}
+
+// --- what text cannot show ------------------------------------------------------------------------
+
+/// The style of the first place where `text` is drawn.
+fn style_of(stage: &Stage, text: &str) -> (Color, Modifier) {
+    let buffer = buffer(&stage.model);
+    let wanted: Vec<String> = text.chars().map(String::from).collect();
+    for y in 0..buffer.area.height {
+        for x in 0..buffer.area.width {
+            let fits = wanted
+                .iter()
+                .zip(x..)
+                .all(|(symbol, x)| buffer.cell((x, y)).is_some_and(|c| c.symbol() == symbol));
+            if fits {
+                return (buffer[(x, y)].fg, buffer[(x, y)].modifier);
+            }
+        }
+    }
+    panic!("{text:?} is not on the screen\n{}", stage.text());
+}
+
+#[test]
+fn the_selected_row_is_one_reversed_piece_and_its_glyph_and_word_stay() {
+    let mut stage = stage((80, 24));
+    stage.keys("j");
+    let buffer = buffer(&stage.model);
+    for x in 0..80 {
+        let cell = &buffer[(x, 4)];
+        assert!(cell.modifier.contains(Modifier::REVERSED), "column {x}");
+        assert_eq!(cell.fg, Color::Reset, "no patches of colour");
+    }
+    assert!(stage.text().contains("? unknown"));
+}
+
+#[test]
+fn a_status_has_its_colour_in_the_list() {
+    let mut stage = stage((80, 24));
+    stage.keys("6");
+    assert_eq!(style_of(&stage, "? unknown").0, Color::LightMagenta);
+    assert_eq!(style_of(&stage, "✓ refunded").0, Color::Green);
+    assert_eq!(style_of(&stage, "✗ failed").0, Color::LightRed);
+    assert_eq!(style_of(&stage, "● open").0, Color::Cyan);
+}
+
+#[test]
+fn live_paints_another_frame_and_the_backdrop_of_a_dialog_steps_back() {
+    let mut setup = setup((80, 24));
+    setup.environment = environment("live");
+    let mut stage = Stage::new(setup, mixed_rows());
+    let (colour, modifier) = style_of(&stage, "! LIVE stripe !");
+    assert_eq!(colour, Color::LightRed);
+    assert!(modifier.contains(Modifier::REVERSED));
+    assert_eq!(style_of(&stage, "────────").0, Color::LightRed);
+    stage.dialog("j F", Level::TokenAndNote);
+    assert_eq!(style_of(&stage, "┌").0, Color::LightRed);
+    assert!(style_of(&stage, "OPERATION").1.contains(Modifier::DIM));
+    assert!(
+        style_of(&stage, "[ Cancel ]")
+            .1
+            .contains(Modifier::REVERSED)
+    );
+    let calm = self::stage((80, 24));
+    assert_eq!(style_of(&calm, "────────").0, Color::DarkGray);
+}
+
+#[test]
+fn stale_is_amber_and_then_red_u20() {
+    let mut stage = stage((120, 40));
+    stage.deaf = true;
+    stage.pass(5);
+    assert_eq!(style_of(&stage, "STALE 5s").0, Color::Yellow);
+    stage.pass(10);
+    assert_eq!(style_of(&stage, "!STALE 15s").0, Color::LightRed);
+}
+
+#[test]
 fn a_live_screen_with_a_proposal_dialog() {
     let mut setup = setup((80, 24));
     setup.environment = environment("live");
@@ -78,4 +220,6 @@ fn a_live_screen_with_a_proposal_dialog() {
     stage.dialog("j R", Level::SecondPerson);
     stage.keys("tab 'live' tab 'x'");
     snap("dialog_live", &stage);
+    // The caret is where the next letter goes.
+    assert_eq!(cursor(&stage.model), (25, 15));
 }

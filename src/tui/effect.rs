@@ -7,20 +7,25 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
+use std::time::Duration;
 
 use tokio::sync::mpsc;
 
 use super::action::{Ask, Frozen};
-use super::message::{DetailView, Edge, Failure, Loaded, Message, PageQuery, Tab};
+use super::message::{DetailView, Edge, Engines, Failure, Loaded, Message, PageQuery, Tab};
 use crate::clock::Clock;
+use crate::domain::earlier;
 use crate::domain::guard;
 use crate::domain::ids::{OperationId, ProviderRef, ToolName};
+use crate::domain::policy::Terms;
 use crate::domain::review_event::ReviewRefusal;
 use crate::ledger::{LedgerError, SharedLedger};
 use crate::review::{Gate, GateError};
 
 /// How many of the review list's first rows are watched for the bell.
 const WATCHED: u32 = 100;
+/// An engine that was seen within this time lives.
+const ALIVE: Duration = Duration::from_mins(1);
 
 /// Something for the outside.
 #[derive(Clone, Debug, PartialEq)]
@@ -219,30 +224,36 @@ impl Runner {
             .iter()
             .map(|l| &l.row.tool)
             .chain(others.iter().map(|r| &r.tool));
-        let words = self.words(tools);
+        let tools = self.tools(tools);
         Ok(Loaded {
             generation: load.generation,
             as_of,
             counts,
             others,
             review,
-            words,
+            tools,
+            engines: self.engines().await?,
             page,
         })
     }
 
-    fn words<'a>(
-        &self,
-        tools: impl Iterator<Item = &'a ToolName>,
-    ) -> BTreeMap<ToolName, &'static str> {
-        let tools: BTreeSet<&ToolName> = tools.collect();
-        tools
+    fn tools<'a>(&self, names: impl Iterator<Item = &'a ToolName>) -> BTreeMap<ToolName, Terms> {
+        let names: BTreeSet<&ToolName> = names.collect();
+        names
             .into_iter()
-            .filter_map(|tool| {
-                let terms = self.gate.terms(tool).ok()?;
-                Some((tool.clone(), terms.policy.success_word))
-            })
+            .filter_map(|name| Some((name.clone(), self.gate.terms(name).ok()?.clone())))
             .collect()
+    }
+
+    /// Engines that told within the last minute that they live.
+    async fn engines(&self) -> Result<Engines, LedgerError> {
+        let since = earlier(self.clock.now(), ALIVE);
+        let all = self.ledger.engines().await?;
+        let alive = all.iter().filter(|e| !e.stopped && e.seen_at > since);
+        Ok(alive.fold(Engines::default(), |sum, e| Engines {
+            alive: sum.alive.saturating_add(1),
+            workers: sum.workers.saturating_add(e.workers),
+        }))
     }
 
     async fn more(&self, generation: u64, edge: Edge, query: PageQuery) -> Message {

@@ -13,7 +13,7 @@ use crossterm::event::{Event, EventStream};
 use futures_util::Stream;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::{Interval, MissedTickBehavior, interval, sleep};
+use tokio::time::{Interval, MissedTickBehavior, Sleep, interval, sleep};
 
 use super::TuiError;
 use super::effect::{Effect, Runner};
@@ -69,9 +69,9 @@ pub async fn run(
     mut sources: Sources,
     stop_engine: impl AsyncFnOnce(),
 ) -> Result<(), TuiError> {
-    let (begin, begun) = oneshot::channel::<()>();
+    let (begin, told) = oneshot::channel::<()>();
     let drain = async move {
-        if begun.await.is_ok() {
+        if told.await.is_ok() {
             stop_engine().await;
         } else {
             std::future::pending::<()>().await;
@@ -88,7 +88,10 @@ pub async fn run(
     )
     .await;
     drop(screen);
-    let end = end.unwrap_or(End::Vanished);
+    let end = end.unwrap_or_else(|error| {
+        tracing::warn!(%error, "the terminal is gone");
+        End::Vanished
+    });
     if end == End::Vanished
         && let Some(begin) = begin.take()
     {
@@ -151,6 +154,39 @@ impl Signals {
     }
 }
 
+/// Why the loop woke.
+enum Wake {
+    Frame,
+    Input(io::Result<Event>),
+    Pulse,
+    Changed,
+    Message(Message),
+    HangUp,
+    /// The engine has stopped.
+    Stopped,
+    /// The engine's time to stop is over.
+    TimeOver,
+}
+
+/// The loop's own state; everything that is shown is in the model.
+struct Loop<'a> {
+    model: &'a mut Model,
+    screen: &'a mut Screen,
+    sources: &'a mut Sources,
+    begin: &'a mut Option<oneshot::Sender<()>>,
+    pace: Pace,
+    signals: Signals,
+    /// Absent while the shell has the terminal.
+    input: Option<EventStream>,
+    todo: Vec<Effect>,
+    /// The revision that is drawn.
+    on_screen: u64,
+    /// The ledger changed and was not read since.
+    hinted: bool,
+    /// The engine has stopped.
+    stopped: bool,
+}
+
 async fn drive(
     model: &mut Model,
     screen: &mut Screen,
@@ -158,109 +194,164 @@ async fn drive(
     begin: &mut Option<oneshot::Sender<()>>,
     mut drain: Pin<&mut impl Future<Output = ()>>,
 ) -> io::Result<End> {
-    let mut pace = Pace::new(sources.refresh);
-    let mut signals = Signals::new()?;
-    let mut input = EventStream::new();
+    let mut this = Loop {
+        pace: Pace::new(sources.refresh),
+        signals: Signals::new()?,
+        input: Some(EventStream::new()),
+        todo: start(model),
+        on_screen: 0,
+        hinted: false,
+        stopped: false,
+        model,
+        screen,
+        sources,
+        begin,
+    };
+    let health = this.sources.health.borrow_and_update().clone();
+    this.take(Message::Health(health));
     let mut settle = pin!(sleep(Duration::ZERO));
     let mut limit = pin!(sleep(DRAIN));
-    let (mut drawn, mut seen, mut hinted, mut drained) = (0, 0, false, false);
-    let mut todo = start(model);
-    todo.extend(update(
-        model,
-        Message::Health(sources.health.borrow_and_update().clone()),
-    ));
+    let (mut seen, mut quitting) = (0, false);
     loop {
-        for effect in std::mem::take(&mut todo) {
-            match effect {
-                Effect::Ring(text) => screen.ring(&text)?,
-                Effect::Redraw => screen.clear()?,
-                Effect::Suspend => {
-                    // The stream's thread must not hold the terminal while the shell has it.
-                    drop(input);
-                    screen.suspend()?;
-                    input = EventStream::new();
-                    todo.push(Effect::Redraw);
-                    let now = sources.runner.clock.now();
-                    update(model, Message::Tick(now));
-                    todo.extend(update(model, Message::Resumed));
-                }
-                Effect::Stop => {
-                    if let Some(begin) = begin.take() {
-                        let _ = begin.send(());
-                    }
-                    limit.set(sleep(DRAIN));
-                }
-                Effect::Leave => return Ok(End::Left),
-                other => sources.runner.start(other),
-            }
+        if let Some(end) = this.perform().await? {
+            return Ok(end);
         }
-        if !todo.is_empty() {
-            continue;
-        }
-        let quitting = model.quitting.is_some();
-        if drained && !committing(model) {
-            return Ok(End::Stopped);
-        }
-        if model.revision != seen {
-            seen = model.revision;
+        if this.model.revision != seen {
+            seen = this.model.revision;
             settle.set(sleep(SETTLE));
         }
-        let dirty = model.revision != drawn;
-        let message = tokio::select! {
+        if this.model.quitting.is_some() && !quitting {
+            quitting = true;
+            limit.set(sleep(DRAIN));
+        }
+        let wake = tokio::select! {
             biased;
-            _ = async { settle.as_mut().await; pace.frames.tick().await }, if dirty => {
-                if awaits_first_frame(model) {
-                    // Typed before the dialog could be seen: meant for something else (U7).
-                    terminal::flush_input();
-                    todo.extend(take_events(model, sources, ready(&mut input).await?));
-                    if !todo.is_empty() { continue; }
-                }
-                drawn = model.revision;
-                screen.draw(model)?;
-                Message::Drawn
-            }
-            event = next(&mut input) => {
-                let mut events = vec![event?];
-                events.extend(ready(&mut input).await?);
-                todo.extend(take_events(model, sources, events));
-                continue;
-            }
-            _ = pace.pulse.tick() => {
-                if terminal::vanished() { return Ok(End::Vanished); }
-                continue;
-            }
-            Some(message) = sources.answers.recv() => message,
-            Ok(()) = sources.health.changed() => {
-                Message::Health(sources.health.borrow_and_update().clone())
-            }
-            Ok(()) = sources.changed.changed(), if !hinted => { hinted = true; continue; }
-            _ = pace.hints.tick(), if hinted => { hinted = false; Message::LedgerChanged }
-            lines = scores(&mut sources.scoreboard) => Message::Scoreboard(lines),
-            _ = pace.refresh.tick() => Message::RefreshDue,
-            _ = pace.beat.tick() => Message::Tick(sources.runner.clock.now()),
-            _ = signals.hang_up.recv() => return Ok(End::Vanished),
-            _ = signals.terminate.recv() => Message::Terminate,
-            _ = signals.interrupt.recv() => Message::Terminate,
-            () = drain.as_mut(), if quitting && !drained => { drained = true; continue; }
-            () = limit.as_mut(), if quitting => return Ok(End::Left),
+            () = limit.as_mut(), if quitting => Wake::TimeOver,
+            () = drain.as_mut(), if quitting && !this.stopped => Wake::Stopped,
+            wake = this.wake(settle.as_mut()) => wake,
         };
-        todo.extend(update(model, message));
+        if let Some(end) = this.handle(wake).await? {
+            return Ok(end);
+        }
     }
 }
 
-fn committing(model: &Model) -> bool {
-    model
-        .dialog
-        .as_ref()
-        .is_some_and(|d| d.stage == Stage::Committing)
+impl Loop<'_> {
+    fn take(&mut self, message: Message) {
+        self.todo.extend(update(self.model, message));
+    }
+
+    fn take_events(&mut self, events: Vec<Event>) {
+        self.take(Message::Tick(self.sources.runner.clock.now()));
+        for message in input::messages(events) {
+            self.take(message);
+        }
+    }
+
+    /// Does what the model wants done.
+    async fn perform(&mut self) -> io::Result<Option<End>> {
+        while !self.todo.is_empty() {
+            for effect in std::mem::take(&mut self.todo) {
+                match effect {
+                    Effect::Ring(text) => self.screen.ring(&text)?,
+                    Effect::Redraw => self.screen.clear()?,
+                    Effect::Suspend => self.suspend().await?,
+                    Effect::Stop => {
+                        if let Some(begin) = self.begin.take() {
+                            let _ = begin.send(());
+                        }
+                    }
+                    Effect::Leave => return Ok(Some(End::Left)),
+                    other => self.sources.runner.start(other),
+                }
+            }
+        }
+        // A decision on its way is waited for as well.
+        let done = self.stopped && !is_committing(self.model);
+        Ok(done.then_some(End::Stopped))
+    }
+
+    async fn suspend(&mut self) -> io::Result<()> {
+        // The stream's thread must not hold the terminal while the shell has it, and only one stream
+        // can be at a time: making the next waits for the end of the last.
+        self.input = None;
+        self.screen.release();
+        terminal::stop_group().await?;
+        self.screen.retake()?;
+        self.input = Some(EventStream::new());
+        self.take(Message::Tick(self.sources.runner.clock.now()));
+        self.take(Message::Resumed);
+        Ok(())
+    }
+
+    /// Waits for the next thing to do; drawing comes first, so that no flood can put it off.
+    async fn wake(&mut self, mut settle: Pin<&mut Sleep>) -> Wake {
+        let dirty = self.model.revision != self.on_screen;
+        let pace = &mut self.pace;
+        let sources = &mut *self.sources;
+        tokio::select! {
+            biased;
+            () = async { settle.as_mut().await; pace.frames.tick().await; }, if dirty => Wake::Frame,
+            event = next(&mut self.input) => Wake::Input(event),
+            _ = pace.pulse.tick() => Wake::Pulse,
+            Some(message) = sources.answers.recv() => Wake::Message(message),
+            Ok(()) = sources.health.changed() => {
+                Wake::Message(Message::Health(sources.health.borrow_and_update().clone()))
+            }
+            Ok(()) = sources.changed.changed(), if !self.hinted => Wake::Changed,
+            _ = pace.hints.tick(), if self.hinted => Wake::Message(Message::LedgerChanged),
+            lines = scores(&mut sources.scoreboard) => Wake::Message(Message::Scoreboard(lines)),
+            _ = pace.refresh.tick() => Wake::Message(Message::RefreshDue),
+            _ = pace.beat.tick() => Wake::Message(Message::Tick(sources.runner.clock.now())),
+            _ = self.signals.hang_up.recv() => Wake::HangUp,
+            _ = self.signals.terminate.recv() => Wake::Message(Message::Terminate),
+            _ = self.signals.interrupt.recv() => Wake::Message(Message::Terminate),
+        }
+    }
+
+    async fn handle(&mut self, wake: Wake) -> io::Result<Option<End>> {
+        match wake {
+            Wake::Frame => self.paint().await?,
+            Wake::Input(event) => {
+                let mut events = vec![event?];
+                events.extend(ready(&mut self.input).await?);
+                self.take_events(events);
+            }
+            Wake::Pulse if terminal::vanished() => return Ok(Some(End::Vanished)),
+            Wake::Pulse => {}
+            Wake::Changed => self.hinted = true,
+            Wake::Message(message) => {
+                self.hinted &= !matches!(message, Message::LedgerChanged);
+                if let Message::Loaded(_) = message {
+                    // However long a reading takes, the ledger rests between two of them.
+                    self.pace.hints.reset();
+                }
+                self.take(message);
+            }
+            Wake::HangUp => return Ok(Some(End::Vanished)),
+            Wake::Stopped => self.stopped = true,
+            Wake::TimeOver => return Ok(Some(End::Left)),
+        }
+        Ok(None)
+    }
+
+    async fn paint(&mut self) -> io::Result<()> {
+        if awaits_first_frame(self.model) {
+            // Typed before the dialog could be seen: meant for something else (U7).
+            terminal::flush_input();
+            let events = ready(&mut self.input).await?;
+            self.take_events(events);
+        }
+        self.on_screen = self.model.revision;
+        self.screen.draw(self.model)?;
+        self.take(Message::Drawn);
+        Ok(())
+    }
 }
 
-fn take_events(model: &mut Model, sources: &Sources, events: Vec<Event>) -> Vec<Effect> {
-    let mut effects = update(model, Message::Tick(sources.runner.clock.now()));
-    for message in input::messages(events) {
-        effects.extend(update(model, message));
-    }
-    effects
+fn is_committing(model: &Model) -> bool {
+    let stage = model.dialog.as_ref().map(|d| &d.stage);
+    stage == Some(&Stage::Committing)
 }
 
 async fn scores(scoreboard: &mut Option<watch::Receiver<Vec<String>>>) -> Vec<String> {
@@ -273,14 +364,20 @@ async fn scores(scoreboard: &mut Option<watch::Receiver<Vec<String>>>) -> Vec<St
 }
 
 /// The next event; the end of the stream is the end of the terminal.
-async fn next(input: &mut EventStream) -> io::Result<Event> {
+async fn next(input: &mut Option<EventStream>) -> io::Result<Event> {
+    let Some(input) = input else {
+        return std::future::pending().await;
+    };
     let event = std::future::poll_fn(|cx| Pin::new(&mut *input).poll_next(cx)).await;
     event.unwrap_or_else(|| Err(io::Error::other("the terminal has no more input")))
 }
 
 /// Everything else that can be read without waiting.
-async fn ready(input: &mut EventStream) -> io::Result<Vec<Event>> {
+async fn ready(input: &mut Option<EventStream>) -> io::Result<Vec<Event>> {
     let mut events = Vec::new();
+    let Some(input) = input else {
+        return Ok(events);
+    };
     loop {
         // Polled with this task's own waker: the stream remembers only one, and with another it
         // would wake nobody for the next key.

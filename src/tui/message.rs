@@ -17,6 +17,7 @@ use crate::domain::Instant;
 use crate::domain::guard::Ruling;
 use crate::domain::ids::{OperationId, ToolName};
 use crate::domain::operation::{Closing, OperationRow};
+use crate::domain::policy::Terms;
 
 /// What happened.
 #[derive(Debug)]
@@ -85,8 +86,17 @@ pub struct Loaded {
     pub others: Vec<OperationRow>,
     /// The first ids of the review list, where asked for.
     pub review: Option<Vec<OperationId>>,
-    /// Each tool's own word for `succeeded`.
-    pub words: BTreeMap<ToolName, &'static str>,
+    /// The terms of the tools on the screen, as far as they are configured here.
+    pub tools: BTreeMap<ToolName, Terms>,
+    /// Engines that live, of whatever process.
+    pub engines: Engines,
+}
+
+/// Engines as the ledger has seen them lately.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Engines {
+    pub alive: u32,
+    pub workers: u32,
 }
 
 /// Where further rows are put.

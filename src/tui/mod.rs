@@ -75,6 +75,10 @@ pub enum Timezone {
 }
 
 /// How the screen looks and behaves.
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "independent facts, not states of one machine"
+)]
 #[derive(Clone, Debug)]
 pub struct UiOptions {
     pub theme: ThemeName,
@@ -148,7 +152,7 @@ impl TuiDeps {
 
 /// A real second in the clock's own time: more than one where a demo runs faster.
 fn clock_second(clock: &Clock) -> Duration {
-    let hour = Duration::from_secs(3_600);
+    let hour = Duration::from_hours(1);
     let real = clock.real(hour).as_secs_f64();
     if real > 0.0 {
         Duration::from_secs_f64(hour.as_secs_f64() / real)
@@ -185,7 +189,8 @@ pub async fn run(deps: TuiDeps, stop_engine: impl AsyncFnOnce()) -> Result<(), T
         };
         event_loop::run(model, screen, sources, stop_engine).await
     };
-    terminal::on_screen(screen).await
+    // Boxed: its state is large, and callers carry it through their own futures.
+    terminal::on_screen(Box::pin(screen)).await
 }
 
 /// Reads once and gives one frame as text, trailing spaces removed.

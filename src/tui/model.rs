@@ -11,12 +11,14 @@ use chrono::FixedOffset;
 use super::action::{Access, Asked, Frozen, Level, Person};
 use super::format::{Stamp, Times};
 use super::keymap::{Context, Key, Keymap};
-use super::message::{Counts, DetailView, EngineHealth, Filter, PageQuery, Sort, Tab};
+use super::message::{Counts, DetailView, EngineHealth, Engines, Filter, PageQuery, Sort, Tab};
 use super::query::Fault;
 use super::selection::{List, PAGE};
 use super::text_field::TextField;
 use super::theme::{Role, Theme};
 use crate::domain::ids::{OperationId, ToolName};
+use crate::domain::operation::{Effect, OperationRow};
+use crate::domain::policy::Terms;
 use crate::domain::{Instant, later, since};
 
 /// Where the screen is, for the header and every dialog.
@@ -206,6 +208,10 @@ pub struct Quitting {
 }
 
 /// The whole screen.
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "independent facts, not states of one machine"
+)]
 #[derive(Clone, Debug)]
 pub struct Model {
     pub environment: Environment,
@@ -230,7 +236,8 @@ pub struct Model {
     pub ascending: bool,
     pub list: List,
     pub counts: Option<Counts>,
-    pub words: BTreeMap<ToolName, &'static str>,
+    pub tools: BTreeMap<ToolName, Terms>,
+    pub engines: Engines,
     pub reading: Reading,
     pub focus: Focus,
     pub detail: DetailPane,
@@ -280,7 +287,8 @@ impl Model {
             ascending: false,
             list: List::new(0, setup.follow),
             counts: None,
-            words: BTreeMap::new(),
+            tools: BTreeMap::new(),
+            engines: Engines::default(),
             reading: Reading::default(),
             focus: Focus::List,
             detail: DetailPane::default(),
@@ -381,7 +389,16 @@ impl Model {
     /// The tool's own word for a succeeded row.
     #[must_use]
     pub fn word(&self, tool: &ToolName) -> &'static str {
-        self.words.get(tool).copied().unwrap_or("succeeded")
+        let terms = self.tools.get(tool);
+        terms.map_or("succeeded", |t| t.policy.success_word)
+    }
+
+    /// From when the row may be closed as failed, where that lies ahead (I19).
+    #[must_use]
+    pub fn decidable_at(&self, row: &OperationRow) -> Option<Instant> {
+        let last = row.last_authorised_at?;
+        let at = self.tools.get(&row.tool)?.profile.decidable_at(last);
+        (at > self.now && row.effect != Effect::NotStarted).then_some(at)
     }
 
     /// The detail, if it is that of the operation under the cursor.

@@ -34,6 +34,10 @@ impl Entry {
 }
 
 /// A list of operations as it is on the screen.
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "independent facts, not states of one machine"
+)]
 #[derive(Clone, Debug, Default)]
 pub struct List {
     entries: Vec<Entry>,

@@ -12,6 +12,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
+use std::time::Duration;
 
 use crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
 use crossterm::terminal::{
@@ -22,6 +23,8 @@ use crossterm::{cursor, execute, queue};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Signal, kill_current_process_group};
+use tokio::signal::unix::{SignalKind, signal};
 
 use super::format;
 use super::model::Model;
@@ -186,7 +189,10 @@ impl Screen {
     /// # Errors
     /// The terminal is gone.
     pub fn clear(&mut self) -> io::Result<()> {
-        self.terminal.clear()
+        // Not `Terminal::clear`: that asks the terminal where its cursor is and waits for the answer
+        // (U31), which a terminal that is just coming back does not give.
+        let size = self.terminal.size()?;
+        self.terminal.resize(size.into())
     }
 
     /// Bell and desktop notice.
@@ -199,17 +205,36 @@ impl Screen {
         writer.flush()
     }
 
-    /// Gives the terminal back, stops the process group until it goes on, and takes it again.
+    /// Gives the terminal back.
+    pub fn release(&mut self) {
+        self.modes = None;
+    }
+
+    /// Takes it again; everything is drawn anew.
     ///
     /// # Errors
-    /// The terminal does not take the modes again.
-    pub fn suspend(&mut self) -> io::Result<()> {
-        self.modes = None;
-        // An orphaned group is not stopped by this; then the screen simply comes back.
-        let _ = rustix::process::kill_current_process_group(rustix::process::Signal::TSTP);
+    /// The terminal does not take the modes.
+    pub fn retake(&mut self) -> io::Result<()> {
         self.modes = Some(Modes::enter()?);
-        self.terminal.clear()
+        self.clear()
     }
+}
+
+/// Longest wait between asking the group to stop and having been stopped.
+const STOPPING: Duration = Duration::from_millis(200);
+
+/// Stops the process group, as ctrl-z does, and comes back when it goes on.
+///
+/// # Errors
+/// No handler for the signal that it goes on.
+pub async fn stop_group() -> io::Result<()> {
+    let goes_on = SignalKind::from_raw(Signal::CONT.as_raw());
+    let mut goes_on = signal(goes_on)?;
+    // The signal may stop the process only after this call has returned. An orphaned group is not
+    // stopped at all; then the screen simply comes back.
+    let _ = kill_current_process_group(Signal::TSTP);
+    let _ = tokio::time::timeout(STOPPING, goes_on.recv()).await;
+    Ok(())
 }
 
 /// Throws away what was typed and not read yet.

@@ -132,11 +132,10 @@ fn dark(role: Role) -> Option<Color> {
         Role::Text | Role::Strong | Role::Dim | Role::Cursor | Role::CursorAway => return None,
         Role::Key | Role::Calm | Role::Open => Color::Cyan,
         Role::Rule => Color::DarkGray,
-        Role::RuleLive | Role::Live | Role::Failed => Color::LightRed,
+        Role::RuleLive | Role::Live | Role::Failed | Role::Alarm => Color::LightRed,
         Role::Unknown => Color::LightMagenta,
         Role::Succeeded | Role::Good => Color::Green,
         Role::Held | Role::Warn => Color::Yellow,
-        Role::Alarm => Color::LightRed,
     })
 }
 

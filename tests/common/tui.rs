@@ -138,55 +138,56 @@ pub fn listed(row: OperationRow) -> Listed {
 
 /// The rows of the picture in the design: one of each kind.
 pub fn mixed_rows() -> Vec<Listed> {
-    let mut rows = Vec::new();
-    rows.push(OperationRow {
-        contradicted: Some(Contradiction::FailedAfterSucceeded),
-        verdict: Some(Verdict::Refused),
-        provider_ref: Some(name("re_9")),
-        closed_at: Some(ago(7_200)),
-        closed_by: Some("engine".into()),
-        ..row(0x1e09, "4402", 12_900, "usd", Status::Succeeded)
-    });
-    rows.push(unknown(0x5521));
-    rows.push(OperationRow {
-        verdict: Some(Verdict::Absent),
-        reason: Some(UnknownReason::AttemptsExhausted),
-        attempts: 6,
-        ..row(0x5533, "4425", 1_234_500, "usd", Status::Unknown)
-    });
-    rows.push(OperationRow {
-        held: true,
-        attempts: 0,
-        effect: Effect_::NotStarted,
-        key_expires_at: None,
-        first_authorised_at: None,
-        last_authorised_at: None,
-        last_outcome: None,
-        ..row(0x5538, "4430", 95_000, "usd", Status::Open)
-    });
-    rows.push(OperationRow {
-        attempts: 1,
-        key_created_at: ago(12),
-        key_expires_at: Some(ahead(86_040)),
-        updated_at: ago(1),
-        ..row(0x5540, "4431", 5_000, "jpy", Status::Open)
-    });
-    rows.push(OperationRow {
-        provider_ref: Some(name("re_1a2b3c")),
-        verdict: Some(Verdict::Confirmed),
-        closed_at: Some(ago(300)),
-        closed_by: Some("engine".into()),
-        attempts: 2,
-        ..row(0x5511, "4409", 2_500, "usd", Status::Succeeded)
-    });
-    rows.push(OperationRow {
-        failure: Some(FailureClass::ValidationFailure),
-        failure_text: Some("the charge was disputed".into()),
-        closed_at: Some(ago(400)),
-        closed_by: Some("engine".into()),
-        attempts: 1,
-        ..row(0x5509, "4408", 1_999, "eur", Status::Failed)
-    });
+    let rows = vec![
+        OperationRow {
+            contradicted: Some(Contradiction::FailedAfterSucceeded),
+            verdict: Some(Verdict::Refused),
+            provider_ref: Some(name("re_9")),
+            closed_at: Some(ago(7_200)),
+            closed_by: Some("engine".into()),
+            ..row(0x1e09, "4402", 12_900, "usd", Status::Succeeded)
+        },
+        unknown(0x5521),
+        OperationRow {
+            verdict: Some(Verdict::Absent),
+            reason: Some(UnknownReason::AttemptsExhausted),
+            attempts: 6,
+            ..row(0x5533, "4425", 1_234_500, "usd", Status::Unknown)
+        },
+        OperationRow {
+            held: true,
+            attempts: 0,
+            effect: Effect_::NotStarted,
+            key_expires_at: None,
+            first_authorised_at: None,
+            last_authorised_at: None,
+            last_outcome: None,
+            ..row(0x5538, "4430", 95_000, "usd", Status::Open)
+        },
+        OperationRow {
+            attempts: 1,
+            key_created_at: ago(12),
+            key_expires_at: Some(ahead(86_040)),
+            updated_at: ago(1),
+            ..row(0x5540, "4431", 5_000, "jpy", Status::Open)
+        },
+        OperationRow {
+            provider_ref: Some(name("re_1a2b3c")),
+            verdict: Some(Verdict::Confirmed),
+            closed_at: Some(ago(300)),
+            closed_by: Some("engine".into()),
+            attempts: 2,
+            ..row(0x5511, "4409", 2_500, "usd", Status::Succeeded)
+        },
+        OperationRow {
+            failure: Some(FailureClass::ValidationFailure),
+            failure_text: Some("the charge was disputed".into()),
+            closed_at: Some(ago(400)),
+            closed_by: Some("engine".into()),
+            attempts: 1,
+            ..row(0x5509, "4408", 1_999, "eur", Status::Failed)
+        },
+    ];
     let mut rows: Vec<Listed> = rows.into_iter().map(listed).collect();
     if let Some(open) = rows.get_mut(4) {
         open.driven = true;
@@ -458,10 +459,17 @@ impl Stage {
                     page,
                     counts: self.counts,
                     others,
-                    review: load
-                        .review
-                        .then(|| self.rows.iter().map(|l| l.row.id.clone()).collect()),
-                    words: BTreeMap::from([(name("issue_refund"), "refunded")]),
+                    review: load.review.then(|| {
+                        let head = PageQuery {
+                            tab: Tab::Review,
+                            limit: 100,
+                            ..PageQuery::default()
+                        };
+                        let rows = self.page(&head).rows.into_iter();
+                        rows.map(|l| l.row.id).collect()
+                    }),
+                    tools: BTreeMap::from([(name("issue_refund"), terms())]),
+                    engines: Engines::default(),
                 })))
             }
             Effect::More {
@@ -494,7 +502,8 @@ impl Stage {
     /// The ledger's paging, over the rows as they stand; `ascending` turns them round.
     fn page(&self, query: &PageQuery) -> Page {
         let fits = |row: &OperationRow| match query.tab {
-            Tab::All | Tab::Review => true,
+            Tab::All => true,
+            Tab::Review => row.contradicted.is_some() || !row.status.is_closed(),
             Tab::Open => row.status == Status::Open,
             Tab::Unknown => row.status == Status::Unknown,
             Tab::Succeeded => row.status == Status::Succeeded,

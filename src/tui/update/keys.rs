@@ -346,11 +346,7 @@ fn move_cursor(model: &mut Model, action: Action) -> Vec<Effect> {
             return reading::want_last(model);
         }
         Action::Bottom => list.to_bottom(),
-        Action::Top => {
-            if list.to_top(model.now) {
-                return reading::requery(model, false);
-            }
-        }
+        Action::Top if list.to_top(model.now) => return reading::requery(model, false),
         _ => {}
     }
     reading::cursor_moved(model)

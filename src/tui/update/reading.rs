@@ -65,7 +65,8 @@ pub fn loaded(model: &mut Model, loaded: Loaded) -> Vec<Effect> {
     let recovered = reading.problem.take().is_some();
     model.now = model.now.max(loaded.as_of);
     model.counts = Some(loaded.counts);
-    model.words.extend(loaded.words);
+    model.tools.extend(loaded.tools);
+    model.engines = loaded.engines;
     let mut effects = ring(model, loaded.review.as_deref(), &loaded.page);
     asking::notice_moves(model, versions(&loaded.page, &loaded.others));
     let (before, locked) = (model.list.cursor().cloned(), model.dialog.is_some());

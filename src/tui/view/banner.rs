@@ -3,30 +3,16 @@
 use ratatui::Frame;
 use ratatui::layout::Rect;
 
+use super::super::format;
 use super::super::message::EngineState;
 use super::super::model::Model;
 use super::super::theme::Role;
 use super::ink::{self, span};
 
-/// Draws as many as there is room for, most urgent first.
+/// Draws as many as there is room for.
 pub fn draw(model: &Model, frame: &mut Frame<'_>, area: Rect) {
     let theme = &model.theme;
-    let mut lines: Vec<(Role, String)> = Vec::new();
-    if let Some(why) = &model.reading.problem {
-        lines.push((Role::Alarm, format!("the ledger could not be read: {why}")));
-    }
-    if let Some(alarm) = &model.health.alarm {
-        lines.push((Role::Alarm, format!("nothing is sent: {alarm}")));
-    } else if let EngineState::Down(why) = &model.health.state {
-        lines.push((Role::Alarm, format!("the engine is down: {why}")));
-    }
-    if let Some(notice) = &model.environment.notice {
-        lines.push((Role::Warn, notice.clone()));
-    }
-    if !model.scoreboard.is_empty() {
-        let text = model.scoreboard.join(&format!("  {}  ", theme.glyphs.bar));
-        lines.push((Role::Text, text));
-    }
+    let lines = lines(model, usize::from(area.width));
     for (n, (role, text)) in lines.into_iter().enumerate() {
         let sign = match role {
             Role::Alarm => theme.glyphs.alarm,
@@ -36,4 +22,29 @@ pub fn draw(model: &Model, frame: &mut Frame<'_>, area: Rect) {
         let spans = vec![span(theme, role, format!(" {sign} {text}"))];
         ink::line(frame, ink::row(area, n), spans, theme.glyphs.ellipsis);
     }
+}
+
+/// Everything that has to be told, most urgent first.
+pub fn lines(model: &Model, width: usize) -> Vec<(Role, String)> {
+    let mut lines: Vec<(Role, String)> = Vec::new();
+    if let Some(why) = &model.reading.problem {
+        lines.push((Role::Alarm, why.clone()));
+    }
+    if let Some(alarm) = &model.health.alarm {
+        lines.push((Role::Alarm, format!("nothing is sent: {alarm}")));
+    } else if let EngineState::Down(why) = &model.health.state {
+        lines.push((Role::Alarm, format!("the engine is down: {why}")));
+    }
+    if let Some(notice) = &model.environment.notice {
+        lines.push((Role::Warn, notice.clone()));
+    }
+    // The scoreboard is one line where that fits, else a line for each part.
+    let bar = format!("  {}  ", model.theme.glyphs.bar);
+    let board = model.scoreboard.join(&bar);
+    if format::width(&board) + 3 <= width {
+        lines.extend((!board.is_empty()).then_some((Role::Text, board)));
+    } else {
+        lines.extend(model.scoreboard.iter().map(|l| (Role::Text, l.clone())));
+    }
+    lines
 }

@@ -139,7 +139,7 @@ fn section(model: &Model, title: &str, out: &mut Vec<Spans>) {
 fn head(model: &Model, view: &DetailView, out: &mut Vec<Spans>) {
     let (theme, row) = (&model.theme, &view.detail.op.row);
     let (status, role) = table::status(model, row, view.detail.driver.is_some());
-    let why = table::reason(row, view.detail.driver.is_some());
+    let why = table::reason(row);
     let mut spans = vec![
         span(
             theme,
@@ -206,6 +206,13 @@ fn facts_of(model: &Model, view: &DetailView) -> Vec<(&'static str, Vec<String>)
     moved.push(format!("updated {}", stamp.at(row.updated_at)));
     moved.push(format!("version {}", row.version));
     out.push(("row", moved));
+    if let Some(at) = view
+        .decidable_at
+        .filter(|at| *at > now && !row.status.is_closed())
+    {
+        let when = format!("as failed {}, not before {}", stamp.at(at), stamp.clock(at));
+        out.push(("decidable", vec![when]));
+    }
     if let Some(by) = &view.detail.claimed_by {
         out.push(("claimed", vec![format!("by {by}")]));
     }
@@ -291,6 +298,10 @@ fn closings(model: &Model, view: &DetailView, width: usize, out: &mut Vec<Spans>
 fn ruling_text(model: &Model, ruling: &Ruling) -> (Role, String) {
     match ruling {
         Ruling::OnePerson => (Role::Good, "you may: token and note".to_owned()),
+        Ruling::SecondPerson { .. } if model.person.alone => {
+            let text = "not here: it needs a second person, and no reviewers are configured";
+            (Role::Dim, text.to_owned())
+        }
         Ruling::SecondPerson { typed_ref } => {
             let id = if *typed_ref {
                 " with the provider's id"

@@ -77,6 +77,7 @@ pub fn draw(model: &Model, frame: &mut Frame<'_>, dialog: &Dialog) {
 
 /// A text that waits for esc.
 pub fn popup(model: &Model, frame: &mut Frame<'_>, title: &str, text: &str) {
+    dim(frame);
     let width = frame.area().width.saturating_sub(2).min(66);
     let lines = format::wrap(text, usize::from(width.saturating_sub(4)));
     let height = u16::try_from(lines.len() + 4).unwrap_or(u16::MAX);
@@ -149,10 +150,10 @@ fn panel(model: &Model, frame: &mut Frame<'_>, area: Rect, title: &str) -> Rect 
 
 /// What is asked, in the tool's own word.
 pub fn verb(model: &Model, dialog: &Dialog) -> String {
-    let word = dialog
-        .asked
-        .as_ref()
-        .map_or("succeeded", |a| model.word(&a.op.row.tool));
+    let mut rows = model.list.entries().iter().map(|e| &e.listed.row);
+    let word = rows
+        .find(|r| r.id == *dialog.frozen.operation())
+        .map_or("succeeded", |r| model.word(&r.tool));
     match dialog.frozen.ask() {
         Ask::Lookup => "look up".to_owned(),
         Ask::Close(Closing::Succeeded) => format!("close as {word}"),
@@ -261,7 +262,7 @@ fn about(model: &Model, dialog: &Dialog, op: &Operation, width: usize, out: &mut
         Role::Text,
     );
     let (status, role) = super::table::status(model, row, false);
-    let reason = super::table::reason(row, false);
+    let reason = super::table::reason(row);
     tell(
         "status",
         format!("{status}  {reason}  (version {})", dialog.frozen.version()),
@@ -273,12 +274,12 @@ fn about(model: &Model, dialog: &Dialog, op: &Operation, width: usize, out: &mut
         attempts.push_str(", ONE IN FLIGHT");
     }
     tell("attempts", attempts, Role::Text);
-    let mut key = format!("{} old", format::age(row.key_created_at, model.now));
-    match row.key_expires_at {
-        Some(at) if at <= model.now => key.push_str(", its time is over"),
-        Some(at) => key.push_str(&format!(", {} left", format::left(at, model.now))),
-        None => key.push_str(", never sent"),
-    }
+    let left = match row.key_expires_at {
+        Some(at) if at <= model.now => "its time is over".to_owned(),
+        Some(at) => format!("{} left", format::left(at, model.now)),
+        None => "never sent".to_owned(),
+    };
+    let key = format!("{} old, {left}", format::age(row.key_created_at, model.now));
     tell("key", key, Role::Text);
     let verdict = row.verdict.map_or("none", |v| v.as_str()).replace('_', " ");
     let effect: &str = row.effect.into();

@@ -21,12 +21,11 @@ type Spans = Vec<Span<'static>>;
 
 /// Draws both lines.
 pub fn draw(model: &Model, frame: &mut Frame<'_>, regions: &Regions) {
-    match &model.filter_edit {
-        Some(edit) => filter(model, frame, regions, edit),
-        None => {
-            rule(model, frame, regions.footer);
-            keys(model, frame, regions.hints);
-        }
+    if let Some(edit) = &model.filter_edit {
+        filter(model, frame, regions, edit);
+    } else {
+        rule(model, frame, regions.footer);
+        keys(model, frame, regions.hints);
     }
 }
 
@@ -95,9 +94,9 @@ fn position(model: &Model) -> String {
         return String::new();
     }
     if model.focus == Focus::Detail {
-        let (first, last, all) = detail::position(model);
-        let more = if last < all { ", j for more" } else { "" };
-        return format!("lines {first} to {last} of {all}{more}");
+        let (first, end, all) = detail::position(model);
+        let more = if end < all { ", j for more" } else { "" };
+        return format!("lines {first} to {end} of {all}{more}");
     }
     let at = list.index().map_or(0, |i| i + 1);
     let loaded = list.entries().len();
@@ -124,14 +123,14 @@ fn keys(model: &Model, frame: &mut Frame<'_>, area: Rect) {
     let all = usize::from(area.width);
     let help = hint(model, "?", "help");
     let mut spans: Spans = Vec::new();
-    for (action, key, word) in hints(context) {
+    for (action, key, hint_word) in hints(context) {
         let word = match action {
             Action::CloseSucceeded => success_word(model),
             Action::Help => continue,
             Action::Back if context == Context::List && model.filter_text.is_empty() => continue,
             Action::Back if context == Context::List => "clear filter",
             Action::Quit if context != Context::List => continue,
-            _ => word,
+            _ => hint_word,
         };
         if !is_useful(model, action) {
             continue;

@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::text::Span;
 
 use super::super::format;
-use super::super::message::EngineState;
+use super::super::message::{EngineState, Engines};
 use super::super::model::{Freshness, Model};
 use super::super::theme::Role;
 use super::ink::{self, span};
@@ -83,7 +83,14 @@ fn engine(model: &Model, level: u8) -> Vec<Span<'static>> {
     let theme = &model.theme;
     let health = &model.health;
     let (glyph, role, word) = match &health.state {
-        EngineState::None => (theme.glyphs.dash, Role::Dim, "no engine".to_owned()),
+        EngineState::None => match model.engines {
+            Engines { alive: 0, .. } => (theme.glyphs.dash, Role::Warn, "no engine".to_owned()),
+            Engines { workers, .. } if level > 3 => {
+                let word = format!("engine elsewhere, {workers} workers");
+                (theme.glyphs.dot, Role::Good, word)
+            }
+            Engines { .. } => (theme.glyphs.dot, Role::Good, "elsewhere".to_owned()),
+        },
         EngineState::Checking => (theme.glyphs.open, Role::Warn, "checking".to_owned()),
         EngineState::Running if health.alarm.is_some() => {
             (theme.glyphs.alarm, Role::Alarm, "not sending".to_owned())

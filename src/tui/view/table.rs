@@ -281,7 +281,7 @@ fn cell(model: &Model, entry: &Entry, column: Column) -> (String, Role) {
 
 fn key_left(model: &Model, at: crate::domain::Instant) -> (String, Role) {
     let left = crate::domain::since(model.now, at);
-    let role = if left < Duration::from_secs(3_600) {
+    let role = if left < Duration::from_hours(1) {
         Role::Warn
     } else {
         Role::Text
@@ -316,15 +316,15 @@ fn because(model: &Model, entry: &Entry) -> String {
         let by = row.closed_by.as_deref().unwrap_or("moved on");
         return format!("left: {by}");
     }
-    let why = reason(row, entry.listed.driven);
-    match settles(row).filter(|_| model.tab == Tab::Review) {
+    let why = reason(row);
+    match settles(model, entry).filter(|_| model.tab == Tab::Review) {
         Some(how) => format!("{how} {} {why}", model.theme.glyphs.sep),
         None => why,
     }
 }
 
 /// The reason in the protocol's own words.
-pub fn reason(row: &OperationRow, driven: bool) -> String {
+pub fn reason(row: &OperationRow) -> String {
     if let Some(contradiction) = row.contradicted {
         return <&str>::from(contradiction).to_owned();
     }
@@ -339,11 +339,7 @@ pub fn reason(row: &OperationRow, driven: bool) -> String {
                 crate::domain::outcome::OutcomeClass::SideEffectUnknown => "no answer",
                 other => other.as_str(),
             });
-            if driven {
-                format!("{last}, driven")
-            } else {
-                last.to_owned()
-            }
+            last.to_owned()
         }
         Status::Unknown => row.reason.map_or("", Into::into).to_owned(),
         Status::Succeeded => row
@@ -355,21 +351,31 @@ pub fn reason(row: &OperationRow, driven: bool) -> String {
 }
 
 /// What would settle a row that waits for a person: the key first, for narrow screens.
-fn settles(row: &OperationRow) -> Option<&'static str> {
+fn settles(model: &Model, entry: &Entry) -> Option<String> {
+    let row = &entry.listed.row;
     if row.contradicted.is_some() {
-        return Some("C correct");
+        return Some("C correct".to_owned());
     }
     if row.held || row.proposal.is_some() {
-        return Some("A or D");
+        return Some("A or D".to_owned());
     }
-    match (row.status, row.verdict) {
-        (Status::Succeeded | Status::Failed, _) => None,
-        (_, Some(Verdict::Confirmed)) => Some("R confirmed"),
-        (_, Some(Verdict::SecondEffect)) => Some("R two effects"),
-        (_, Some(Verdict::Refused)) => Some("F refused"),
-        (_, Some(Verdict::Absent)) => Some("F absent"),
-        (_, Some(Verdict::Pending)) => Some("wait, not final"),
-        (_, Some(Verdict::Ambiguous)) => Some("two people"),
-        (_, None) => Some("L look up"),
+    if row.status.is_closed() {
+        return None;
     }
+    let waits = model.decidable_at(row);
+    let text = match (row.verdict, waits) {
+        (Some(Verdict::Confirmed), _) => "R confirmed",
+        (Some(Verdict::SecondEffect), _) => "R two effects",
+        (Some(Verdict::Pending), _) => "wait, not final",
+        (_, Some(at)) if row.status == Status::Unknown => {
+            return Some(format!("L or wait {}", format::left(at, model.now)));
+        }
+        (Some(Verdict::Refused), _) => "F refused",
+        (Some(Verdict::Absent), _) => "F absent",
+        (Some(Verdict::Ambiguous), _) => "two people",
+        (None, _) if entry.listed.driven => "wait, driven",
+        (None, _) if row.status == Status::Open => "L or X",
+        (None, _) => "L look up",
+    };
+    Some(text.to_owned())
 }

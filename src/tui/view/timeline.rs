@@ -2,6 +2,8 @@
 //!
 //! Owns: the merge of the four histories and the sentence for each entry. Never: decides anything.
 
+use std::fmt::Write as _;
+
 use serde_json::Value;
 
 use super::super::format;
@@ -159,11 +161,12 @@ fn audit(row: &AuditRow) -> Option<Entry> {
     } else {
         format!("{} by {}", row.action.replace('_', " "), row.actor)
     };
+    // Writing to a String cannot fail.
     if let Some(decision) = row.detail.get("decision").and_then(Value::as_str) {
-        text.push_str(&format!(" as {decision}"));
+        let _ = write!(text, " as {decision}");
     }
     if let Some(note) = row.detail.get("note").and_then(Value::as_str) {
-        text.push_str(&format!(": {note}"));
+        let _ = write!(text, ": {note}");
     }
     Some(Entry {
         at: row.at,
