@@ -1,5 +1,11 @@
 //! The engine on a real ledger file with a provider in memory: one effect, whatever happens.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
 mod common;
 
 use std::time::Duration;
@@ -12,6 +18,7 @@ use samekey::domain::outcome::{Outcome, OutcomeClass};
 use samekey::domain::tool_call::{RejectClass, ToolResult};
 use samekey::domain::transition::Lookup;
 use samekey::engine::{Engine, EngineState};
+use samekey::ledger::PageQuery;
 
 const TIMEOUT: Script = Script::Class(OutcomeClass::SideEffectUnknown);
 
@@ -320,7 +327,7 @@ async fn nothing_is_opened_while_the_provider_cannot_be_read_m8() {
     assert!(
         world
             .ledger
-            .page(&Default::default())
+            .page(&PageQuery::default())
             .await
             .expect("page")
             .rows

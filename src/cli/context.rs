@@ -98,8 +98,12 @@ impl Context {
         let providers = self.providers(&loaded.config, keys)?;
         let at = self.ledger_at(&loaded.config)?;
         let creates = matches!(mode, OpenMode::Engine | OpenMode::Submit);
-        if at.is_default && creates {
-            make_private_directory(&at)?;
+        if at.is_default {
+            if creates {
+                make_private_directory(&at)?;
+            } else if !at.path.exists() {
+                return Err(no_ledger_yet(&at));
+            }
         }
         let terms = Arc::new(loaded.config.terms());
         let location = format!("sqlite:{}", at.path.display());
@@ -179,6 +183,12 @@ impl Context {
             })
             .transpose()
     }
+}
+
+fn no_ledger_yet(at: &LedgerAt) -> Failure {
+    let message = format!("there is no ledger yet at {}", at.path.display());
+    Failure::unreachable("ledger_missing", message)
+        .hint("`samekey` or `samekey submit` makes it; `samekey demo` has one of its own")
 }
 
 fn make_private_directory(at: &LedgerAt) -> Result<(), Failure> {

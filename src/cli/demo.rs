@@ -30,7 +30,7 @@ pub(super) async fn run(cx: &Context, args: &DemoArgs) -> Result<Exit, Failure> 
         return Ok(Exit::Done);
     }
     screen::needs_terminal("demo ")?;
-    demo::interactive(config, ui).await?;
+    Box::pin(demo::interactive(config, ui)).await?;
     Ok(Exit::Done)
 }
 

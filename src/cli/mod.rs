@@ -47,7 +47,8 @@ pub async fn main(args: Vec<OsString>) -> Exit {
         out,
         clock: Clock::system(),
     };
-    match run(&cx, cli).await {
+    // On the heap: the screen's state is large.
+    match Box::pin(run(&cx, cli)).await {
         Ok(exit) => exit,
         Err(failure) => {
             cx.out.failure(&failure);
@@ -63,8 +64,8 @@ async fn run(cx: &Context, cli: Cli) -> Result<Exit, Failure> {
     }
     start_log(cx, &cli)?;
     match cli.command {
-        None => screen::run(cx, &cli.screen).await,
-        Some(Command::Demo(args)) => demo::run(cx, &args).await,
+        None => Box::pin(screen::run(cx, &cli.screen)).await,
+        Some(Command::Demo(args)) => Box::pin(demo::run(cx, &args)).await,
         Some(Command::Submit(args)) => submit::run(cx, &args).await,
         Some(Command::Ops(command)) => ops::run(cx, &command).await,
         Some(Command::Calls(command)) => calls::run(cx, &command).await,

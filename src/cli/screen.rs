@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use super::args::{Color, ScreenArgs};
-use super::context::{Context, Desk, Keys};
+use super::context::{Context, Desk, Keys, LedgerAt};
 use crate::config::{Config, TimeZone};
 use crate::engine::{Engine, EngineDeps, EngineHealth};
 use crate::error::{Exit, Failure};
@@ -21,19 +21,8 @@ pub(super) async fn run(cx: &Context, args: &ScreenArgs) -> Result<Exit, Failure
     if args.snapshot.is_none() {
         needs_terminal("")?;
     }
-    let mode = match args {
-        ScreenArgs {
-            snapshot: Some(_), ..
-        }
-        | ScreenArgs {
-            read_only: true, ..
-        } => OpenMode::Read,
-        ScreenArgs {
-            no_engine: true, ..
-        } => OpenMode::Review,
-        _ => OpenMode::Engine,
-    };
     let config = cx.config()?.config;
+    let mode = mode(args, &cx.ledger_at(&config)?);
     let mut ui = options(cx, &config, args.ascii, args.theme.as_deref())?;
     ui.read_only = args.read_only;
     let desk = cx.open(mode, Keys::IfThere).await?;
@@ -67,10 +56,25 @@ pub(super) async fn run(cx: &Context, args: &ScreenArgs) -> Result<Exit, Failure
             Ok(frame) => cx.out.exact(&frame),
             Err(e) => Err(e.into()),
         },
-        None => tui::run(tui, stop).await.map_err(Failure::from),
+        None => Box::pin(tui::run(tui, stop)).await.map_err(Failure::from),
     };
     desk.ledger.close().await;
     done.map(|()| Exit::Done)
+}
+
+/// What the ledger is opened for. One frame needs no engine; whoever looks at their own ledger for
+/// the first time gets an empty one.
+fn mode(args: &ScreenArgs, at: &LedgerAt) -> OpenMode {
+    let first_look = at.is_default && !at.path.exists() && !args.read_only && !args.no_engine;
+    if args.read_only || (args.snapshot.is_some() && !first_look) {
+        OpenMode::Read
+    } else if args.no_engine {
+        OpenMode::Review
+    } else if args.snapshot.is_some() {
+        OpenMode::Submit
+    } else {
+        OpenMode::Engine
+    }
 }
 
 /// The screen draws on a terminal and reads keys from one. `command` stands in the hint.
@@ -140,10 +144,9 @@ fn no_engine(notice: Option<&String>) -> watch::Receiver<EngineHealth> {
 fn notice(cx: &Context, desk: &Desk) -> Option<String> {
     let config = &desk.loaded.config;
     if config.providers.is_empty() {
-        let file = desk.loaded.path.display();
-        return Some(format!(
-            "no provider is configured: add [providers.stripe] to {file}, or try `samekey demo`"
-        ));
+        // Short: it has to fit beside what the screen says itself, in 80 columns.
+        let says = "no provider: add [providers.stripe] or try `samekey demo`";
+        return Some(says.to_owned());
     }
     config.providers.iter().find_map(|(name, section)| {
         let failure = cx.provider(name, section).err()?;

@@ -43,7 +43,8 @@ pub fn duration(text: &str) -> Result<Duration, &'static str> {
 pub(super) fn rate(text: &str) -> Option<Rate> {
     let (count, unit) = text.split_once('/')?;
     let count = count.parse().ok().filter(|n| *n > 0)?;
-    let per = duration(&format!("1{unit}")).ok()?;
+    let (_, ms) = UNITS.iter().find(|(name, _)| *name == unit)?;
+    let per = Duration::from_millis(*ms);
     Some(Rate { count, per })
 }
 
@@ -66,8 +67,10 @@ pub fn show_duration(d: Duration) -> String {
 /// As it is written in the file.
 #[must_use]
 pub fn show_rate(rate: Rate) -> String {
-    let per = show_duration(rate.per);
-    format!("{}/{}", rate.count, per.strip_prefix('1').unwrap_or(&per))
+    let ms = rate.per.as_millis();
+    let unit = UNITS.iter().find(|(_, unit)| u128::from(*unit) == ms);
+    let per = unit.map_or_else(|| show_duration(rate.per), |(name, _)| (*name).to_owned());
+    format!("{}/{per}", rate.count)
 }
 
 #[cfg(test)]
@@ -102,7 +105,9 @@ mod tests {
         let five = rate("5/s").expect("five a second");
         assert_eq!((five.count, five.per), (5, Duration::from_secs(1)));
         assert_eq!(show_rate(five), "5/s");
-        assert_eq!(show_rate(rate("100/m").expect("a hundred")), "100/m");
+        for text in ["1/ms", "5/s", "100/m", "7/h", "3/d"] {
+            assert_eq!(show_rate(rate(text).expect("a rate")), text);
+        }
         for bad in ["5", "0/s", "/s", "5/", "5/2s", "-1/s", "5/s/s", "1.5/s"] {
             assert!(rate(bad).is_none(), "{bad}");
         }

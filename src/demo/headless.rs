@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 
-use super::customers::{Ask, Customer};
+use super::asks::Ask;
+use super::customers::Customer;
 use super::limits::Limits;
 use super::play::{Client, Pace, play};
 use super::stage::{STOP_WITHIN, Stage};
@@ -19,7 +20,7 @@ use crate::clock::Clock;
 use crate::ledger::Counts;
 
 /// How long the ledger may take to come to rest after the last answer (real time).
-const REST_WITHIN: Duration = Duration::from_secs(60);
+const REST_WITHIN: Duration = Duration::from_mins(1);
 
 /// Runs `cfg.calls` tool calls and tells what came of them.
 ///
@@ -57,7 +58,8 @@ pub async fn headless(cfg: DemoConfig) -> Result<Summary, DemoError> {
         naive_effects: naive.made,
         naive_duplicate_effects: naive.duplicates,
         violations,
-        elapsed_ms: u64::try_from((real.boot() - began).as_millis()).unwrap_or(u64::MAX),
+        elapsed_ms: u64::try_from(real.boot().saturating_sub(began).as_millis())
+            .unwrap_or(u64::MAX),
         scenario: cfg.scenario.unwrap_or_else(|| "mixed".to_owned()),
         seed: cfg.seed,
         overpaid: ours.overpaid,
@@ -70,11 +72,13 @@ pub(super) fn batch(stage: &Stage, calls: u32) -> Result<Arc<Vec<Customer>>, Dem
     Ok(Arc::new(stage.customers.batch(calls)?))
 }
 
-/// SHIM until `ledger::verify` is merged; then:
-/// `verify(path).await?.violations.len()`.
-#[allow(clippy::unused_async, reason = "the real one waits")]
-async fn violations(_ledger: &std::path::Path) -> Result<u64, DemoError> {
-    Ok(0)
+/// What the audit of the run's ledger finds.
+async fn violations(ledger: &std::path::Path) -> Result<u64, DemoError> {
+    let report = crate::ledger::verify::verify(ledger).await?;
+    for violation in &report.violations {
+        tracing::error!(?violation, "the audit found a violation");
+    }
+    Ok(u64::try_from(report.violations.len()).unwrap_or(u64::MAX))
 }
 
 /// Serves all customers through both clients at once.

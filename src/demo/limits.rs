@@ -12,27 +12,26 @@ use crate::engine::EngineConfig;
 use crate::simulator::{Plan, Scenario};
 
 const SECOND: Duration = Duration::from_secs(1);
-const HOUR: Duration = Duration::from_secs(3600);
+const HOUR: Duration = Duration::from_hours(1);
 
-/// Speed of a counted run, if nothing else is asked for.
-const COUNTED_SPEED: u32 = 20;
-/// Faster than this, honest replies could meet the client's time limit, which must stay below the
-/// thirty seconds of the scenario `slow`.
-const MAX_COUNTED_SPEED: u32 = 40;
-/// No time limit of a counted run is shorter than this in real time, on a busy machine too.
-const REAL_TIMEOUT: Duration = Duration::from_millis(600);
-/// The same for the time between counting an attempt and its first byte.
-const REAL_SEND_WINDOW: Duration = Duration::from_secs(3);
+/// Most that a counted run's clock moves in one round is so many times real time; a time limit of ten
+/// seconds is then some sixty rounds.
+const COUNTED_SPEED: u32 = 40;
+/// The same for the scenario `outage`, whose ten minutes must outlast the run.
+const OUTAGE_SPEED: u32 = 8;
 /// Customers at a time of a counted run. Most of them wait for held replies, which costs nothing.
-const COUNTED_CUSTOMERS: usize = 48;
+const COUNTED_CUSTOMERS: usize = 64;
 /// Customers at a time on the screen.
 const LIVE_CUSTOMERS: usize = 24;
 
 /// Everything that limits a run.
 #[derive(Clone, Debug)]
 pub(super) struct Limits {
-    /// One scaled clock for engine, ledger, provider, agents and the naive client.
+    /// One clock for engine, ledger, provider, agents and the naive client.
     pub clock: Clock,
+    /// Where the clock does not move by itself: how many times as fast as real time it is moved at
+    /// most, see [`super::rounds`].
+    pub rounds: Option<u32>,
     pub terms: Terms,
     pub engine: EngineConfig,
     /// How long an honest reply takes (virtual).
@@ -48,10 +47,9 @@ pub(super) struct Limits {
 impl Limits {
     /// For a counted run: circuit, rates and the time of a call are out of reach.
     pub fn counted(provider: ProviderName, plan: &Plan, speed: Option<u32>) -> Self {
-        let speed = speed.unwrap_or(COUNTED_SPEED).clamp(1, MAX_COUNTED_SPEED);
         let profile = Profile {
-            timeout: (12 * SECOND).max(REAL_TIMEOUT * speed),
-            send_window: REAL_SEND_WINDOW * speed,
+            // A slow disk must not turn an attempt into one that was never sent.
+            send_window: HOUR,
             rate: boundless(),
             read_rate: boundless(),
             ..Profile::stripe()
@@ -62,9 +60,15 @@ impl Limits {
             ..ToolPolicy::refund(provider)
         };
         let one_by_one = first(plan).is_some();
+        let most = if is_outage(plan) {
+            OUTAGE_SPEED
+        } else {
+            COUNTED_SPEED
+        };
         let customers = |alone| if alone { 1 } else { COUNTED_CUSTOMERS };
         Self {
-            clock: Clock::scaled(speed),
+            clock: Clock::manual(Clock::system().now()),
+            rounds: Some(speed.unwrap_or(COUNTED_SPEED).clamp(1, most)),
             terms: Terms { policy, profile },
             engine: EngineConfig {
                 // A second agent must never wait for a worker.
@@ -87,7 +91,6 @@ impl Limits {
             count: 50,
             per: SECOND,
         };
-        let outage = matches!(plan, Plan::First { scenario, .. } if *scenario == Scenario::Outage);
         let profile = Profile {
             rate: fifty,
             ..Profile::stripe()
@@ -95,11 +98,12 @@ impl Limits {
         let policy = ToolPolicy {
             rate: fifty,
             // So many faults among so few calls look like an outage; only a real one shall count.
-            circuit: outage,
+            circuit: is_outage(plan),
             ..ToolPolicy::refund(provider)
         };
         Self {
             clock: Clock::scaled(speed.unwrap_or(1)),
+            rounds: None,
             terms: Terms { policy, profile },
             engine: EngineConfig {
                 workers: 16,
@@ -111,6 +115,10 @@ impl Limits {
             naive_at_a_time: LIVE_CUSTOMERS,
         }
     }
+}
+
+fn is_outage(plan: &Plan) -> bool {
+    matches!(plan, Plan::First { scenario, .. } if *scenario == Scenario::Outage)
 }
 
 /// More than any run can use.
@@ -152,19 +160,15 @@ mod tests {
     }
 
     #[test]
-    fn honest_replies_have_time_and_late_ones_come_too_late_at_any_speed() {
-        for speed in [None, Some(0), Some(1), Some(20), Some(40), Some(u32::MAX)] {
-            let limits = counted("mixed", speed);
-            let profile = &limits.terms.profile;
-            let real = limits.clock.real(profile.timeout);
-            assert!(real >= REAL_TIMEOUT, "{speed:?}: {real:?}");
-            let late = limits.clock.real(30 * SECOND);
-            assert!(
-                late > real + Duration::from_millis(140),
-                "{speed:?}: slow is slower"
-            );
-            assert!(limits.engine.call_timeout > 100 * profile.timeout);
+    fn a_counted_run_is_never_too_fast_for_honest_replies_nor_too_slow_for_late_ones() {
+        for (asked, speed) in [(None, 40), (Some(0), 1), (Some(7), 7), (Some(u32::MAX), 40)] {
+            assert_eq!(counted("mixed", asked).rounds, Some(speed));
         }
+        let limits = counted("mixed", None);
+        let profile = &limits.terms.profile;
+        assert!(profile.timeout < 30 * SECOND, "`slow` is slower");
+        assert!(limits.engine.call_timeout > 100 * profile.timeout);
+        assert!(!limits.terms.policy.circuit);
     }
 
     #[test]

@@ -2,17 +2,18 @@
 //! and a naive client beside it, all in one process on a throw-away ledger.
 //!
 //! Owns:
-//! - `customers` who wants what and which calls are made for it, `spelling` how models write them,
+//! - `customers` who wants what, `asks` the calls made for it, `spelling` how models write them,
 //!   `play` the sequence of a customer's calls,
 //! - `desk` the calls through samekey, `naive` the same calls without it, `tally` what both made
 //!   happen, `summary` how it is told,
-//! - `limits` clock, limits and timeouts, `stage` everything that has to run, `prefill` rows that
+//! - `limits` clock, limits and timeouts, `rounds` the clock of a counted run, `stage` everything that has to run, `prefill` rows that
 //!   were there before,
 //! - `headless` a counted run, `live` an endless one, `screen` the live one on the dashboard.
 //!
 //! Never: talks to a real provider, opens a ledger that was not written by a demo, or gives samekey
 //! a hint of what its customers meant. Tests: beside the code and `tests/demo.rs`.
 
+mod asks;
 mod customers;
 mod desk;
 mod error;
@@ -22,6 +23,7 @@ mod live;
 mod naive;
 mod play;
 mod prefill;
+mod rounds;
 mod screen;
 mod spelling;
 mod stage;
@@ -45,8 +47,8 @@ pub struct DemoConfig {
     pub scenario: Option<String>,
     /// Decides customers, calls and faults.
     pub seed: u64,
-    /// How many times as fast as real time engine and provider live; by default 1 on the screen and
-    /// 20 for a counted run, which never goes faster than honest replies can follow.
+    /// How many times as fast as real time engine, provider and agents live; 1 on the screen if not
+    /// given. A counted run lives at most 40 times as fast, and slower where the machine is busy.
     pub speed: Option<u32>,
     /// Tool calls of a counted run.
     pub calls: u32,

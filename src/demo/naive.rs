@@ -25,7 +25,7 @@ use tokio::net::TcpStream;
 use uuid::Uuid;
 
 use super::DemoError;
-use super::customers::Ask;
+use super::asks::Ask;
 use super::play::Client;
 use crate::clock::Clock;
 use crate::domain::ids::{OperationId, OrderId};
@@ -114,13 +114,11 @@ impl Naive {
             Some((status, body.ok()?.to_bytes()))
         };
         tokio::pin!(talk, connection);
-        let (status, body) = loop {
-            tokio::select! {
-                biased;
-                out = &mut talk => break out?,
-                // Ended by the other side: what was read of the answer is in `talk` already.
-                _ = &mut connection => break talk.await?,
-            }
+        let (status, body) = tokio::select! {
+            biased;
+            out = &mut talk => out?,
+            // Ended by the other side: what was read of the answer is in `talk` already.
+            _ = &mut connection => talk.await?,
         };
         Some(match status {
             200..=299 if serde_json::from_slice::<Value>(&body).is_ok() => Reply::Refunded,

@@ -43,7 +43,7 @@ pub async fn interactive(cfg: DemoConfig, ui: UiOptions) -> Result<(), DemoError
         ui,
         scoreboard: Some(scoreboard),
     };
-    let shown = tui::run(deps, async || running.pause().await).await;
+    let shown = Box::pin(tui::run(deps, async || running.pause().await)).await;
     running.stop().await;
     shown.map_err(|e| DemoError::Screen(e.to_string()))
 }

@@ -16,6 +16,7 @@ use super::customers::Customers;
 use super::desk::Desk;
 use super::limits::{Limits, first};
 use super::naive::Naive;
+use super::rounds::Rounds;
 use super::{DemoConfig, DemoError};
 use crate::config::Secret;
 use crate::domain::ids::{AgentName, ProviderName, ToolName};
@@ -53,6 +54,8 @@ pub(super) struct Stage {
     pub sim: Simulator,
     /// The naive client's own, with the same seed and plan.
     pub naive_sim: Simulator,
+    /// Moves the clock, where it does not move by itself.
+    _rounds: Option<Rounds>,
     file: LedgerFile,
 }
 
@@ -86,6 +89,9 @@ impl Stage {
         let terms = Arc::new(BTreeMap::from([(tool.clone(), limits.terms.clone())]));
         let file = ledger_file(cfg.keep.as_deref())?;
         let clock = limits.clock.clone();
+        let rounds = limits
+            .rounds
+            .map(|speed| Rounds::start(clock.clone(), speed));
         let open = |mode| {
             let location = format!("sqlite:{}", file.path.display());
             let (terms, clock) = (Arc::clone(&terms), clock.clone());
@@ -124,6 +130,7 @@ impl Stage {
             naive: Arc::new(naive),
             sim,
             naive_sim,
+            _rounds: rounds,
             file,
         })
     }

@@ -1,6 +1,12 @@
 //! `verify`: an honest ledger has no violation; each damage is named with its operation and rule;
 //! and with the guards of the schema in place none of the damages can be done by SQL.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "the builders of a test may fail it"
+)]
+
 #[path = "../common/ledger.rs"]
 mod common;
 mod damage;

@@ -1,0 +1,222 @@
+//! The files of an SQLite ledger: where they may lie, what is refused, what a reader may do.
+
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "a test fails by panicking and may say what it skips"
+)]
+
+use samekey::ledger::sqlite::{OpenMode, network_name, path};
+use samekey::ledger::{LedgerError, SharedLedger};
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions, Connection};
+
+use crate::common::*;
+
+async fn open(place: &Place, mode: OpenMode) -> Result<SharedLedger, LedgerError> {
+    let clock = samekey::clock::Clock::manual(at(0));
+    place.try_open(mode, all(terms()), &clock).await
+}
+
+async fn refused(place: &Place, mode: OpenMode) -> String {
+    match open(place, mode).await {
+        Ok(_) => panic!("{mode:?} opened it"),
+        Err(error) => error.to_string(),
+    }
+}
+
+async fn sql(place: &Place, sql: &'static str) {
+    let options = SqliteConnectOptions::new()
+        .filename(place.path())
+        .create_if_missing(true);
+    let mut conn = options.connect().await.expect("a connection");
+    sqlx::raw_sql(sql).execute(&mut conn).await.expect("done");
+    conn.close().await.expect("closed");
+}
+
+const ALL: [OpenMode; 4] = [
+    OpenMode::Engine,
+    OpenMode::Submit,
+    OpenMode::Review,
+    OpenMode::Read,
+];
+
+#[tokio::test]
+async fn engines_and_submit_create_a_ledger_readers_do_not() {
+    for (mode, creates) in ALL.into_iter().zip([true, true, false, false]) {
+        let place = Place::new(Store::Sqlite);
+        let opened = open(&place, mode).await;
+        assert_eq!(opened.is_ok(), creates, "{mode:?}");
+        assert_eq!(place.path().exists(), creates, "{mode:?}");
+        if let Err(error) = opened {
+            assert!(matches!(error, LedgerError::Unreachable(_)), "{error}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_missing_directory_is_not_made() {
+    let place = Place::new(Store::Sqlite);
+    let inside = Place {
+        store: Store::Sqlite,
+        dir: tempfile::tempdir().expect("a directory"),
+    };
+    let gone = inside.dir.path().to_path_buf();
+    std::fs::remove_dir_all(&gone).expect("removed");
+    let why = refused(&inside, OpenMode::Engine).await;
+    assert!(why.contains("create it first"), "{why}");
+    assert!(!gone.exists());
+    drop(place);
+}
+
+#[tokio::test]
+async fn what_is_no_ledger_is_left_alone() {
+    for mode in ALL {
+        let text = Place::new(Store::Sqlite);
+        std::fs::write(text.path(), "plain text, long enough to be looked at").expect("written");
+        assert!(refused(&text, mode).await.contains("is not a ledger"));
+        let foreign = Place::new(Store::Sqlite);
+        sql(
+            &foreign,
+            "CREATE TABLE notes (id INTEGER); INSERT INTO notes VALUES (1)",
+        )
+        .await;
+        let before = std::fs::read(foreign.path()).expect("read");
+        let why = refused(&foreign, mode).await;
+        assert!(why.contains("not a ledger"), "{mode:?}: {why}");
+        assert_eq!(std::fs::read(foreign.path()).expect("read"), before);
+        let folder = Place::new(Store::Sqlite);
+        std::fs::create_dir(folder.path()).expect("made");
+        assert!(refused(&folder, mode).await.contains("is not a ledger"));
+    }
+}
+
+#[tokio::test]
+async fn a_newer_ledger_is_refused_f84_i29() {
+    let place = Place::new(Store::Sqlite);
+    open(&place, OpenMode::Engine)
+        .await
+        .expect("made")
+        .close()
+        .await;
+    sql(
+        &place,
+        "INSERT INTO _sqlx_migrations SELECT 999, description, installed_on, success, checksum, execution_time
+         FROM _sqlx_migrations WHERE version = 1",
+    )
+    .await;
+    for mode in ALL {
+        let why = refused(&place, mode).await;
+        assert!(why.contains("newer samekey"), "{mode:?}: {why}");
+    }
+}
+
+#[tokio::test]
+async fn postgres_is_said_not_to_be_there() {
+    for location in ["postgres://localhost/x", "postgresql://localhost/x"] {
+        let why = path(location).expect_err("refused").to_string();
+        assert!(why.contains("sqlite:PATH"), "{why}");
+    }
+    assert!(path("sqlite:").is_err() && path("").is_err());
+    for location in ["sqlite:/a/b.db", "sqlite:///a/b.db", "/a/b.db"] {
+        let path = path(location).expect("a path");
+        assert_eq!(path, std::path::Path::new("/a/b.db"), "{location}");
+    }
+}
+
+#[test]
+fn file_systems_that_other_machines_share_are_known_f83() {
+    for (magic, name) in [
+        (0x6969, "NFS"),
+        (0x517b, "SMB"),
+        (0xff53_4d42, "SMB"),
+        (0xfe53_4d42, "SMB"),
+        (0x6573_5546, "FUSE"),
+        (0x0102_1997, "9p"),
+        (0x00c3_6400, "Ceph"),
+    ] {
+        assert_eq!(network_name(magic), Some(name));
+    }
+    for (magic, name) in [
+        (0xef53, "ext4"),
+        (0x9123_683e, "btrfs"),
+        (0x5846_5342, "xfs"),
+        (0x0102_1994, "tmpfs"),
+        (0x794c_7630, "overlayfs"),
+        (0x2fc1_2fc1, "zfs"),
+    ] {
+        assert_eq!(network_name(magic), None, "{name} is local");
+    }
+}
+
+#[tokio::test]
+async fn a_reader_reads_everything_and_writes_nothing() {
+    let w = World::new(Place::new(Store::Sqlite), terms()).await;
+    let id = w.refunded("t1", "4417", 3800).await;
+    let reader = w
+        .place
+        .try_open(OpenMode::Read, all(terms()), &w.clock)
+        .await;
+    let reader = reader.expect("opened");
+    assert!(reader.detail(&id).await.expect("read").is_some());
+    assert!(
+        !reader
+            .clock_alarm()
+            .await
+            .expect("the header shows it to readers too")
+    );
+    w.wait(seconds(60));
+    assert!(
+        !reader
+            .clock_alarm()
+            .await
+            .expect("also when the mark is old")
+    );
+    reader.check().await.expect("whole");
+    let written = reader.accept_call(new_call("t2", "9", 100)).await;
+    assert!(written.is_err());
+    assert!(
+        w.ledger
+            .call(&agent("agent"), &call_id("t2"))
+            .await
+            .expect("read")
+            .is_none()
+    );
+}
+
+#[tokio::test]
+async fn damage_is_named_before_anything_is_sent() {
+    let w = World::new(Place::new(Store::Sqlite), terms()).await;
+    for n in 0..50 {
+        w.refunded(&format!("t{n}"), &n.to_string(), 100).await;
+    }
+    w.ledger.check().await.expect("whole");
+    w.ledger.close().await;
+    sql(&w.place, "PRAGMA wal_checkpoint(TRUNCATE)").await;
+    let mut bytes = std::fs::read(w.place.path()).expect("read");
+    for page in bytes.chunks_mut(4096).skip(40).step_by(7) {
+        page.fill(0xa5);
+    }
+    std::fs::write(w.place.path(), bytes).expect("written");
+    let ledger = w.other().await;
+    let said = ledger.check().await.expect_err("damaged");
+    assert!(matches!(said, LedgerError::Damaged(_)), "{said}");
+}
+
+#[tokio::test]
+async fn a_creation_that_died_halfway_is_no_obstacle() {
+    let place = Place::new(Store::Sqlite);
+    // As a killed creator leaves it: its lock file, and whatever it had begun beside the ledger.
+    std::fs::write(place.dir.path().join("ledger.db.lock"), "").expect("written");
+    std::fs::write(place.dir.path().join("ledger.db.new"), "half a database").expect("written");
+    std::fs::write(place.path(), "").expect("written");
+    let ledger = open(&place, OpenMode::Engine).await.expect("opened");
+    ledger
+        .accept_call(new_call("t1", "4417", 100))
+        .await
+        .expect("accepted");
+    assert!(!place.dir.path().join("ledger.db.new").exists());
+}
