@@ -77,9 +77,9 @@ fn lower_case_looks_and_upper_case_acts() {
         .iter()
         .filter(|b| b.action.acts() && b.action != Action::Note)
     {
-        let upper = |k: &&str| k.len() == 1 && k.chars().all(char::is_uppercase);
+        let upper = |k: &str| k.len() == 1 && k.chars().all(char::is_uppercase);
         assert!(
-            binding.keys.iter().all(|k| upper(&k)),
+            binding.keys.iter().all(|k| upper(k)),
             "{:?}",
             binding.action
         );
