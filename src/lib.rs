@@ -68,7 +68,7 @@
 //! - *an action of a person*: `domain::review_event::Act`, `review::Ask`, a key in `tui::keymap`, a
 //!   command in [`cli`].
 //! - *a view*: one file in `tui/view`, a tab in the model.
-//! - *a store*: implement [`ledger::Ledger`] and run `tests/ledger.rs` against it.
+//! - *a store*: implement [`ledger::Ledger`] and run `tests/ledger/` against it.
 
 pub mod cli;
 pub mod clock;

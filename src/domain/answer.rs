@@ -1,6 +1,5 @@
 //! What a model hears: the answer of a call, from the row as it stands. Never more than the row.
 
-use super::ids::OperationId;
 use super::operation::{FailureClass, OperationRow, Status};
 use super::tool_call::{BlockedBy, RejectClass, ToolResult};
 
@@ -83,10 +82,4 @@ pub fn order_busy(row: &OperationRow) -> ToolResult {
             status: row.status,
         }),
     }
-}
-
-/// Whether two answers speak of the same operation; joined calls get their driver's.
-#[must_use]
-pub fn speaks_of(result: &ToolResult, operation: &OperationId) -> bool {
-    result.operation() == Some(operation)
 }

@@ -220,8 +220,8 @@ pub fn needs_approval(policy: &ToolPolicy, args: &RefundArguments) -> bool {
         .is_some_and(|over| args.money.minor() > over)
 }
 
-/// Rows younger than this are sent without reading the provider again.
+/// Whether the provider has to be read again before the first send: it was read more than 60 s ago.
 #[must_use]
-pub fn is_stale(row: &OperationRow, now: Instant) -> bool {
-    row.attempts == 0 && super::since(row.created_at, now) > std::time::Duration::from_mins(1)
+pub fn is_stale(row: &OperationRow, read_at: Instant, now: Instant) -> bool {
+    row.attempts == 0 && super::since(read_at, now) > std::time::Duration::from_mins(1)
 }

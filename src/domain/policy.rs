@@ -115,8 +115,10 @@ impl Backoff {
             .checked_div(u128::from(u32::MAX))
             .and_then(|m| u64::try_from(m).ok())
             .unwrap_or(micros);
-        // A provider's wish is bounded too: nothing outside may park a call for a day.
-        let asked = retry_after.unwrap_or_default().min(Duration::from_mins(1));
+        // A wish beyond the call's time ends the call; the bound only keeps the sum in range.
+        let asked = retry_after
+            .unwrap_or_default()
+            .min(Duration::from_hours(24));
         asked.saturating_add(Duration::from_micros(jitter))
     }
 }
@@ -431,7 +433,11 @@ mod tests {
         assert_eq!(b.wait(3, None, u32::MAX), Duration::from_secs(2));
         assert_eq!(b.wait(40, None, u32::MAX), Duration::from_secs(8));
         assert!(b.wait(1, Some(Duration::from_secs(3)), 7) >= Duration::from_secs(3));
-        assert!(b.wait(1, Some(Duration::MAX), u32::MAX) <= Duration::from_secs(61));
+        assert_eq!(
+            b.wait(1, Some(Duration::from_secs(90)), 0),
+            Duration::from_secs(90)
+        );
+        assert!(b.wait(1, Some(Duration::MAX), u32::MAX) <= Duration::from_secs(86_401));
     }
 
     #[test]

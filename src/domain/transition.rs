@@ -13,7 +13,9 @@ use super::attempt::{Attempt, AttemptResult};
 use super::draft::Draft;
 use super::evidence::{self, Bearing, ProviderObject, Seen, Source, Verdict};
 use super::ids::{Actor, AgentName, CallId};
-use super::operation::{Contradiction, FailureClass, Operation, Status, UnknownReason};
+use super::operation::{
+    Contradiction, FailureClass, Operation, OperationRow, Status, UnknownReason,
+};
 use super::outcome::{Outcome, OutcomeClass};
 use super::policy::{ProviderKind, Terms};
 use super::review_event::{self, Decision};
@@ -279,6 +281,12 @@ fn untouched(op: &Operation) -> Result<(), Refusal> {
 }
 
 /// Whether everything allows one more attempt (I7), the facts of the row before those of the tool.
+/// Whether the row's first attempt lies ahead: the clock was corrected backwards since, so its stored
+/// deadline is later than the provider's, by an amount nobody knows (I10, I27).
+fn clock_ran_back(row: &OperationRow, now: Instant) -> bool {
+    row.first_authorised_at.is_some_and(|first| now < first)
+}
+
 fn may_authorise(
     op: &Operation,
     f: &Authorise,
@@ -314,7 +322,8 @@ fn may_authorise(
         Some(Refusal::OperationSpent)
     } else if spent >= max_per_call {
         Some(Refusal::CallSpent)
-    } else if row.key_expires_at.is_some_and(|deadline| now >= deadline) {
+    } else if row.key_expires_at.is_some_and(|deadline| now >= deadline) || clock_ran_back(row, now)
+    {
         Some(Refusal::KeyExpired)
     } else {
         match terms.profile.kind {
@@ -575,7 +584,7 @@ fn swept(op: &Operation, terms: &Terms, now: Instant) -> Result<Step, Refusal> {
         Next::Nothing
     } else if row.status == Status::Open && due(row.pending_since.map(|p| later(p, PENDING_FOR))) {
         d.unknown(UnknownReason::PendingTooLong)
-    } else if unsettled && due(row.key_expires_at) {
+    } else if unsettled && (due(row.key_expires_at) || clock_ran_back(row, now)) {
         d.unknown(UnknownReason::KeyExpired)
     } else if unsettled && !op.in_flight() && !op.needs_lookup() && row.attempts >= row.attempts_max
     {

@@ -7,7 +7,7 @@ use super::worker::Job;
 use crate::domain::evidence::Source;
 use crate::domain::ids::Actor;
 use crate::domain::opening;
-use crate::domain::operation::{Operation, OperationRow, Status};
+use crate::domain::operation::{Operation, OperationRow};
 use crate::domain::outcome::{Outcome, OutcomeClass};
 use crate::domain::text::SafeText;
 use crate::domain::tool_call::RefundArguments;
@@ -45,17 +45,21 @@ pub(super) async fn drive(
     let shared = job.shared;
     let policy = &job.terms.policy;
     let mut op = op;
-    if opening::is_stale(&op.row, shared.now()) && !still_fits(job, &op.row, args).await? {
-        return Ok(Driven::Done);
-    }
+    let mut read_at = op.row.created_at;
     let mut tries = 0;
     while tries < policy.max_per_call {
         if shared.is_stopping() {
             return Ok(Driven::Stopped);
         }
-        // An answer that may take a whole timeout must still fit into the call's time.
-        if job.time_left() <= job.terms.profile.timeout {
+        // Connecting and answering may take a timeout each, and must fit into the call's time.
+        if job.time_left() <= job.terms.profile.timeout.saturating_mul(2) {
             return Ok(Driven::Done);
+        }
+        if opening::is_stale(&op.row, read_at, shared.now()) {
+            if !still_fits(job, &op.row, args).await? {
+                return Ok(Driven::Done);
+            }
+            read_at = shared.now();
         }
         let after = if op.needs_lookup() {
             look_up(job, &mut op).await?
@@ -211,9 +215,11 @@ async fn record(job: &Job<'_>, op: &Operation, event: Event) -> Result<Step, Opt
             Ok(Err(refusal)) => return Err(Some(refusal)),
             Err(error) => {
                 tracing::error!(operation = %op.row.id, %error, "an outcome could not be written yet");
-                if job.time_left().is_zero() || !job.shared.wait(wait).await {
+                if job.time_left().is_zero() && !job.shared.lease.holds() {
                     return Err(None);
                 }
+                // Also while the engine stops: a known outcome is worth its last seconds.
+                job.shared.deps.clock.sleep(wait).await;
                 wait = wait.saturating_mul(2).min(Duration::from_secs(5));
             }
         }
@@ -277,17 +283,6 @@ async fn look_up(job: &Job<'_>, op: &mut Operation) -> Result<After, LedgerError
     if let Ok(step) = ledger.apply(&op.row.id, Event::Observed(observed)).await? {
         *op = step.op;
     }
-    // Whatever it said, this call sends nothing more unless the row is still open and free.
-    let again = op.row.status == Status::Open
-        && op.row.provider_ref.is_none()
-        && !op.needs_lookup()
-        && job.terms.profile.kind == crate::domain::policy::ProviderKind::Keyed;
-    Ok(if again {
-        After::Again {
-            wait: Duration::ZERO,
-            counts: true,
-        }
-    } else {
-        After::DONE
-    })
+    // Whatever it said, this call sends nothing more.
+    Ok(After::DONE)
 }

@@ -15,6 +15,8 @@ use crate::domain::tool_call::ToolResult;
 use crate::domain::transition::Event;
 use crate::ledger::{EngineSeen, LeasedCall, LedgerError};
 
+const CLOCK_ALARM: &str = "clock alarm: nothing is sent until a lead runs `samekey clock accept`";
+
 /// A running engine.
 pub struct Engine {
     health: watch::Receiver<EngineHealth>,
@@ -109,7 +111,13 @@ async fn supervise(
         () = dispatch(&shared, &health, &mut calls, &aborting) => {}
         ended = keepers.join_next() => down(&health, ended),
     }
-    health.send_modify(|h| h.state = EngineState::Draining);
+    health.send_if_modified(|h| {
+        let running = h.state == EngineState::Running;
+        if running {
+            h.state = EngineState::Draining;
+        }
+        running
+    });
     while let Some(ended) = calls.join_next().await {
         note(&health, ended);
     }
@@ -134,7 +142,10 @@ fn down(health: &watch::Sender<EngineHealth>, ended: Option<Result<(), tokio::ta
         Some(Ok(())) | None => "a task of the engine ended".to_owned(),
     };
     tracing::error!(%why, "the engine is down");
-    health.send_modify(|h| h.alarm = Some(format!("engine down: {why}")));
+    health.send_modify(|h| {
+        h.alarm = Some(format!("engine down: {why}"));
+        h.state = EngineState::Down(why);
+    });
 }
 
 /// Leases calls as permits allow, woken by changes and by the slow poll.
@@ -146,6 +157,7 @@ async fn dispatch(
 ) {
     let mut changes = shared.deps.ledger.changed();
     let mut stopping = shared.stopping.clone();
+    let mut ledger_alarm: Option<String> = None;
     loop {
         while let Some(ended) = calls.try_join_next() {
             note(health, ended);
@@ -164,11 +176,15 @@ async fn dispatch(
                         let (shared, aborting) = (Arc::clone(shared), aborting.clone());
                         calls.spawn(guarded(shared, call, permit, aborting));
                     }
-                    health.send_if_modified(|h| h.alarm.take().is_some());
+                    // Only its own alarm: a clock or a panic is not over because a lease worked.
+                    if let Some(own) = ledger_alarm.take() {
+                        health.send_if_modified(|h| h.alarm.take_if(|a| *a == own).is_some());
+                    }
                 }
                 Err(error) => {
                     tracing::warn!(%error, "no calls could be taken");
-                    health.send_modify(|h| h.alarm = Some(error.to_string()));
+                    ledger_alarm = Some(error.to_string());
+                    health.send_modify(|h| h.alarm = ledger_alarm.clone());
                 }
             }
         }
@@ -287,22 +303,24 @@ fn host() -> String {
 
 /// Tells the ledger that this engine lives, and the screen when the clock cannot be trusted.
 async fn beat(shared: &Shared, health: &watch::Sender<EngineHealth>, started_at: Instant) {
+    let mut own: Option<String> = None;
     loop {
         let busy = health.borrow().busy;
         let seen = seen(shared, started_at, busy, false);
         let alarm = match shared.deps.ledger.engine_seen(&seen).await {
             Ok(()) => match shared.deps.ledger.clock_alarm().await {
-                Ok(true) => Some(
-                    "clock alarm: nothing is sent until a lead runs `samekey clock accept`"
-                        .to_owned(),
-                ),
+                Ok(true) => Some(CLOCK_ALARM.to_owned()),
                 Ok(false) => None,
                 Err(error) => Some(error.to_string()),
             },
             Err(error) => Some(error.to_string()),
         };
-        if let Some(alarm) = alarm {
-            health.send_modify(|h| h.alarm = Some(alarm));
+        if alarm != own {
+            health.send_modify(|h| match &alarm {
+                Some(alarm) => h.alarm = Some(alarm.clone()),
+                None => drop(h.alarm.take_if(|a| Some(a.as_str()) == own.as_deref())),
+            });
+            own = alarm;
         }
         shared.deps.clock.sleep(shared.deps.config.lease / 2).await;
     }

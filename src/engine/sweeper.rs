@@ -17,12 +17,13 @@ pub(super) async fn keep(deps: &EngineDeps) {
     }
 }
 
-/// One round. A row that moved on meanwhile refuses, which is as good.
+/// One round. A row that moved on meanwhile refuses, which is as good; one that cannot be read does not
+/// hold up the others (L3).
 pub(super) async fn sweep(deps: &EngineDeps) -> Result<(), LedgerError> {
     for id in deps.ledger.sweepable().await? {
-        let _ = deps.ledger.apply(&id, Event::Interrupted).await?;
-        let _ = deps.ledger.apply(&id, Event::Swept).await?;
-        fetch_typed(deps, &id).await?;
+        if let Err(error) = sweep_row(deps, &id).await {
+            tracing::error!(operation = %id, %error, "a row could not be swept");
+        }
     }
     for state in deps.ledger.tools().await? {
         let CircuitState::Open { probe_at, .. } = state.circuit.state else {
@@ -40,6 +41,12 @@ pub(super) async fn sweep(deps: &EngineDeps) -> Result<(), LedgerError> {
         }
     }
     Ok(())
+}
+
+async fn sweep_row(deps: &EngineDeps, id: &OperationId) -> Result<(), LedgerError> {
+    let _ = deps.ledger.apply(id, Event::Interrupted).await?;
+    let _ = deps.ledger.apply(id, Event::Swept).await?;
+    fetch_typed(deps, id).await
 }
 
 /// Fetches a provider id that a person typed while the provider was unreachable; one that does not

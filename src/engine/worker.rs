@@ -10,12 +10,15 @@ use uuid::Uuid;
 use super::EngineDeps;
 use super::drive::{Driven, drive};
 use super::lease::Lease;
+use crate::domain::evidence::Source;
 use crate::domain::identity::Identity;
-use crate::domain::ids::{EngineId, OperationId, ProviderName};
+use crate::domain::ids::{Actor, EngineId, OperationId, ProviderName};
 use crate::domain::key::IdempotencyKey;
-use crate::domain::opening::Got;
-use crate::domain::policy::Terms;
+use crate::domain::opening::{Got, Resolved};
+use crate::domain::operation::Status;
+use crate::domain::policy::{CircuitState, Terms};
 use crate::domain::tool_call::{RefundArguments, RejectClass, ToolResult};
+use crate::domain::transition::{Event, Observed};
 use crate::domain::{Instant, later, since};
 use crate::ledger::{Drive, LeasedCall, LedgerError, OpenRow, Opening, Stamp};
 use crate::provider::{ResolveError, ResolveQuery, SharedProvider};
@@ -77,20 +80,32 @@ impl Shared {
             return Ok(());
         }
         let account = match provider.account().await {
-            Ok(account) => account,
+            Ok(account) => Some(account),
             Err(error) => {
                 tracing::warn!(%error, "the provider's account is not known");
                 None
             }
         };
+        let known = self.deps.ledger.stamps().await?;
+        if account.is_none()
+            && known
+                .iter()
+                .any(|k| k.provider == *provider.name() && k.account.is_some())
+        {
+            let why = "the provider does not say whose account this is";
+            return Err(LedgerError::Unreachable(why.into()));
+        }
         let stamp = Stamp {
             provider: provider.name().clone(),
             origin: provider.origin(),
-            account,
+            account: account.clone().flatten(),
             mode: provider.mode().to_owned(),
         };
         self.deps.ledger.bind(&stamp).await?;
-        bound.insert(provider.name().clone());
+        // A question that got no answer is asked again before the next row.
+        if account.is_some() {
+            bound.insert(provider.name().clone());
+        }
         Ok(())
     }
 }
@@ -214,7 +229,9 @@ async fn place(job: &Job<'_>, args: &RefundArguments) -> Result<Place, LedgerErr
             payment: args.payment.clone(),
             charge: args.charge.clone(),
         };
-        let resolved = match job.provider.resolve(&query).await {
+        let asked = job.provider.resolve(&query);
+        let resolved = in_time(job, asked).await;
+        let resolved = match resolved {
             Ok(resolved) => resolved,
             Err(ResolveError::Refused(why)) => {
                 return answer(rejected(RejectClass::ValidationFailure, why)).await;
@@ -248,6 +265,20 @@ async fn place(job: &Job<'_>, args: &RefundArguments) -> Result<Place, LedgerErr
     answer(rejected(RejectClass::Unavailable, why)).await
 }
 
+/// What resolving gave, within the call's time.
+async fn in_time(
+    job: &Job<'_>,
+    asked: impl Future<Output = Result<Resolved, ResolveError>>,
+) -> Result<Resolved, ResolveError> {
+    let limit = job.time_left();
+    let answer = job.shared.deps.clock.timeout(limit, asked).await;
+    answer.unwrap_or_else(|| {
+        Err(ResolveError::Unreadable(
+            "no answer within the call's time".into(),
+        ))
+    })
+}
+
 /// Why no row may be opened now, if so: paused, circuit open, clock, ledger bound elsewhere.
 async fn standing_still(job: &Job<'_>) -> Result<Option<String>, LedgerError> {
     let ledger = &job.shared.deps.ledger;
@@ -256,9 +287,23 @@ async fn standing_still(job: &Job<'_>) -> Result<Option<String>, LedgerError> {
         if let Some((_, why)) = state.paused {
             return Ok(Some(format!("the tool is paused: {why}")));
         }
-        if state.circuit.is_open() {
+        // While one attempt tries the provider out, the next new row has to wait; the first one is it.
+        let standing = match state.circuit.state {
+            CircuitState::Closed
+            | CircuitState::Trial {
+                operation: None, ..
+            } => false,
+            CircuitState::Open { .. }
+            | CircuitState::Trial {
+                operation: Some(_), ..
+            } => true,
+        };
+        if standing {
             return Ok(Some("the provider has an outage; nothing was done".into()));
         }
+    }
+    if ledger.clock_alarm().await? {
+        return Ok(Some("the clock cannot be trusted; nothing was done".into()));
     }
     match job.shared.bind(job.provider).await {
         Ok(()) => Ok(None),
@@ -278,26 +323,38 @@ async fn carry(
     let ledger = &shared.deps.ledger;
     let mut changes = ledger.changed();
     loop {
-        if let Err(error) = shared.bind(job.provider).await {
-            tracing::error!(%error, "nothing is sent");
-            return Ok(left(ledger.finish_call(job.call).await?));
-        }
         match ledger
             .drive(operation, job.call, shared.deps.config.lease)
             .await?
         {
-            Drive::Settled => return Ok(left(ledger.finish_call(job.call).await?)),
+            Drive::Settled => {
+                follow(job, operation).await?;
+                return Ok(left(ledger.finish_call(job.call).await?));
+            }
             Drive::Mine(op) => {
+                // The row's own provider, whatever the tool is configured for by now (I3).
+                let Some(provider) = shared.deps.providers.get(&op.row.provider) else {
+                    tracing::error!(provider = %op.row.provider, "not configured; nothing is sent");
+                    return Ok(left(ledger.finish_call(job.call).await?));
+                };
+                if let Err(error) = shared.bind(provider).await {
+                    tracing::error!(%error, "nothing is sent");
+                    return Ok(left(ledger.finish_call(job.call).await?));
+                }
                 if permit.is_none() {
                     permit = Arc::clone(&shared.permits).acquire_owned().await.ok();
                 }
-                match drive(job, *op, args).await? {
+                let job = Job { provider, ..*job };
+                match drive(&job, *op, args).await? {
                     Driven::Done => return Ok(left(ledger.finish_call(job.call).await?)),
                     Driven::Stopped => {
                         ledger.release(job.call).await?;
                         return Ok(Left::Released);
                     }
-                    Driven::LeaseLost => {}
+                    // Whoever has it now gets a moment.
+                    Driven::LeaseLost => {
+                        shared.wait(shared.deps.config.poll).await;
+                    }
                 }
             }
             Drive::Joined => {
@@ -308,6 +365,35 @@ async fn carry(
             }
         }
     }
+}
+
+/// An open row whose object is known waits for that object: one read-only look, within the budget, may
+/// settle it before the call is answered.
+async fn follow(job: &Job<'_>, operation: &OperationId) -> Result<(), LedgerError> {
+    let shared = job.shared;
+    let ledger = &shared.deps.ledger;
+    let Some(row) = ledger.rows(std::slice::from_ref(operation)).await?.pop() else {
+        return Ok(());
+    };
+    let Some(provider) = shared.deps.providers.get(&row.provider) else {
+        return Ok(());
+    };
+    if row.status != Status::Open
+        || row.provider_ref.is_none()
+        || shared.bind(provider).await.is_err()
+        || ledger.take_read(&row.provider).await?.is_err()
+    {
+        return Ok(());
+    }
+    let seen = provider.lookup(&row).await;
+    let observed = Observed {
+        source: Source::EngineLookup,
+        actor: Actor::Engine,
+        seen,
+    };
+    // Refused where the row moved on, which answers the call just as well.
+    let _ = ledger.apply(operation, Event::Observed(observed)).await?;
+    Ok(())
 }
 
 /// Waits for the driver's answer, for its end, or for one poll; `None` where it is worth another look.

@@ -2,7 +2,8 @@
 //!
 //! Owns: who somebody is and may do, the look before the leap, guarded lookups, and carrying a
 //! decision into the ledger with its note and version. Never: sends anything but reads to a
-//! provider. The screen and the CLI both come through here. Tests: `tests/review.rs`.
+//! provider. The screen and the CLI both come through here. Tests: `tests/cli_ops.rs`, `tests/wire.rs`,
+//! `tests/protocol/deciding.rs`.
 
 mod asking;
 mod lead;
@@ -265,6 +266,7 @@ impl Gate {
         }
         let op = self.operation(id).await?;
         let provider = self.provider(&op.row.provider)?;
+        self.bound(provider).await?;
         self.ledger.begin_lookup(id, &by.name).await??;
         if let Err(error) = self.read_token(&op.row.provider).await {
             self.ledger.end_lookup(id).await?;
@@ -293,6 +295,27 @@ impl Gate {
         })
     }
 
+    /// Whether the provider configured here is the one this ledger was sent to: the answers of another
+    /// one would prove nothing (I17).
+    async fn bound(&self, provider: &SharedProvider) -> Result<(), GateError> {
+        let stamps = self.ledger.stamps().await?;
+        let stamp = stamps.iter().find(|s| s.provider == *provider.name());
+        match stamp {
+            Some(s) if s.origin != provider.origin() || s.mode != provider.mode() => {
+                Err(GateError::Ledger(LedgerError::Bound {
+                    stamped: format!("{} ({}) at {}", s.provider, s.mode, s.origin),
+                    configured: format!(
+                        "{} ({}) at {}",
+                        provider.name(),
+                        provider.mode(),
+                        provider.origin()
+                    ),
+                }))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
     /// One read of the provider's budget; a short wait is waited out.
     async fn read_token(&self, provider: &ProviderName) -> Result<(), GateError> {
         for _ in 0..READ_WAITS {
@@ -319,7 +342,9 @@ impl Gate {
     }
 
     async fn fetch(&self, op: &Operation, id: ProviderRef) -> Result<TypedRef, GateError> {
-        let fetched = match self.provider(&op.row.provider)?.fetch(&id).await {
+        let provider = self.provider(&op.row.provider)?;
+        self.bound(provider).await?;
+        let fetched = match provider.fetch(&id).await {
             Ok(Some(object)) => {
                 let refs = [object.id.clone()];
                 let owners = self.ledger.owners(&op.row.provider, &refs).await?;

@@ -39,7 +39,7 @@ pub fn terms() -> Terms {
     profile.read_rate = free;
     // The clock runs 200 times as fast: bounds that guard against a stalled machine are wide, so that
     // a busy one does not meet them.
-    profile.send_window = Duration::from_secs(400);
+    profile.send_window = Duration::from_secs(4000);
     Terms { policy, profile }
 }
 
@@ -86,7 +86,7 @@ impl World {
             terms: Arc::clone(&self.terms),
             config: EngineConfig {
                 lease: Duration::from_secs(400),
-                call_timeout: Duration::from_secs(4000),
+                call_timeout: Duration::from_secs(40_000),
                 ..EngineConfig::default()
             },
             clock: self.clock.clone(),

@@ -327,8 +327,16 @@ fn a_row_that_was_never_authorised_fails_as_unavailable() {
     }
     // Step 5: read again before the first send, the order has no room any more.
     let mut stale = Story::seed();
-    assert!(!opening::is_stale(&stale.op.row, at(60)));
-    assert!(opening::is_stale(&stale.op.row, at(61)));
+    assert!(!opening::is_stale(
+        &stale.op.row,
+        stale.op.row.created_at,
+        at(60)
+    ));
+    assert!(opening::is_stale(
+        &stale.op.row,
+        stale.op.row.created_at,
+        at(61)
+    ));
     assert_eq!(stale.wait(61).apply(&why()), Ok(Next::Settled));
     assert_eq!(
         stale.op.row.failure,
@@ -337,7 +345,7 @@ fn a_row_that_was_never_authorised_fails_as_unavailable() {
     stale = Story::seed();
     stale.attempt("toolu_01", timeout());
     assert!(
-        !opening::is_stale(&stale.op.row, at(3600)),
+        !opening::is_stale(&stale.op.row, stale.op.row.created_at, at(3600)),
         "only before the first send"
     );
 }

@@ -205,9 +205,11 @@ pub(super) async fn release(tx: &mut Tx<'_>, call: &LeasedCall) -> Result<(), Le
         return Ok(());
     }
     end_drive(tx, call).await?;
-    let sql = "UPDATE tool_calls SET lease_until = ?, joined = 0 WHERE agent = ? AND call_id = ? AND state = 'running'";
+    // Queued again, not merely let go: its old engine would renew it with everything else it has.
+    let sql =
+        "UPDATE tool_calls SET state = 'queued', engine = NULL, lease_until = NULL, joined = 0
+               WHERE agent = ? AND call_id = ? AND state = 'running'";
     sqlx::query(sql)
-        .bind(micros(tx.now))
         .bind(call.call.agent.as_str())
         .bind(call.call.id.as_str())
         .execute(&mut *tx.conn)
@@ -303,7 +305,10 @@ pub(super) async fn finish(
     let drove = drives(tx, call, &id).await?;
     // Joined calls end with their driver, so they do not wait for anybody else.
     let others = waiting.iter().any(|(_, _, joined)| !(drove && *joined));
-    if !others && let Ok(step) = operations::step(tx, &op, &Event::NeverSent).await? {
+    if !others
+        && tx.clock_ok
+        && let Ok(step) = operations::step(tx, &op, &Event::NeverSent).await?
+    {
         op = step.op;
     }
     let result = answer::of(&op.row);

@@ -136,7 +136,22 @@ pub(super) async fn accept_clock(
     by: &ReviewerName,
 ) -> Result<(), LedgerError> {
     tracing::warn!(%by, "the clock was accepted");
-    set_meta(tx.conn, "clock_mark", micros(clock.now())).await?;
+    let now = micros(clock.now());
+    set_meta(tx.conn, "clock_mark", now).await?;
+    // What was written by a clock that ran ahead must not hold anything up.
+    let ahead = [
+        "DELETE FROM buckets WHERE full_at > ?",
+        "DELETE FROM lookups WHERE began_at > ?",
+        "DELETE FROM drives WHERE until > ? + 3600000000",
+        "UPDATE tool_calls SET lease_until = 0 WHERE lease_until > ? + 3600000000",
+    ];
+    for sql in ahead {
+        sqlx::query(sql)
+            .bind(now)
+            .execute(&mut *tx.conn)
+            .await
+            .map_err(store::failed)?;
+    }
     let sql = "INSERT INTO meta (name, value) VALUES ('clock_accepted', 1)
                ON CONFLICT (name) DO UPDATE SET value = value + 1";
     sqlx::query(sql)
@@ -420,9 +435,8 @@ pub(super) async fn bind(tx: &mut Tx<'_>, stamp: &Stamp) -> Result<(), LedgerErr
     let known: Vec<Stamp> = rows.iter().map(stamp_row).collect::<Result<_, _>>()?;
     let other_mode = known.iter().find(|k| k.mode != stamp.mode);
     let same = known.iter().find(|k| k.provider == stamp.provider);
-    // A simulator's port is chosen anew at each start; its mode is what must not change.
     let differs = |k: &Stamp| {
-        (k.origin != stamp.origin && stamp.mode != "simulator")
+        k.origin != stamp.origin
             || (k.account.is_some() && stamp.account.is_some() && k.account != stamp.account)
     };
     if let Some(k) = other_mode.or(same.filter(|k| differs(k))) {

@@ -99,7 +99,10 @@ impl SqliteLedger {
             changed,
             watcher: std::sync::Mutex::new(None),
         }));
-        let watcher = options(&path).connect().await.map_err(store::failed)?;
+        // It gives way at once: a checkpoint that waits for a reader would hold up every writer.
+        let patience = Duration::from_millis(50);
+        let watcher = options(&path).busy_timeout(patience).connect().await;
+        let watcher = watcher.map_err(store::failed)?;
         let task = tokio::spawn(watch_others(watcher, ledger.0.changed.clone(), mode));
         if let Ok(mut slot) = ledger.0.watcher.lock() {
             *slot = Some(task);

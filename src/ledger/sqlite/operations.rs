@@ -162,7 +162,8 @@ pub(super) async fn drive(
     }
     calls::link(tx, call, id).await?;
     let row = &op.row;
-    if row.status != Status::Open || row.held || row.provider_ref.is_some() {
+    // With a clock that cannot be trusted nothing is driven, and no row changes.
+    if row.status != Status::Open || row.held || row.provider_ref.is_some() || !tx.clock_ok {
         return Ok(Drive::Settled);
     }
     let holder =
@@ -284,7 +285,7 @@ pub(super) async fn apply(tx: &mut Tx<'_>, id: &OperationId, event: Event) -> Ap
     let Some(op) = store::load(tx.conn, id).await? else {
         return Err(LedgerError::Damaged(format!("there is no operation {id}")));
     };
-    if matches!(event, Event::Swept) && !tx.clock_ok {
+    if !tx.clock_ok && !holds_without_a_clock(&event) {
         return Ok(Err(Refusal::ClockAlarm));
     }
     if let Event::Interrupted = event {
@@ -321,6 +322,22 @@ pub(super) async fn apply(tx: &mut Tx<'_>, id: &OperationId, event: Event) -> Ap
         limits::attempt_lost(tx, &op.row).await?;
     }
     Ok(done)
+}
+
+/// What may be written while the clock cannot be trusted: how an attempt ended, and notes. Everything
+/// else rests on an instant: deadlines, waits, proofs of absence.
+fn holds_without_a_clock(event: &Event) -> bool {
+    match event {
+        Event::Finished { .. } => true,
+        Event::Decided(decision) => matches!(decision.act, Act::Note),
+        Event::Authorise(_)
+        | Event::Interrupted
+        | Event::Observed(_)
+        | Event::RefFetched { .. }
+        | Event::NeverSent
+        | Event::NoLongerFits { .. }
+        | Event::Swept => false,
+    }
 }
 
 /// Fills in what only the ledger knows: which objects are attached elsewhere, and the money caps.

@@ -25,8 +25,9 @@ async fn reader(pool: &SqlitePool) -> Result<Pooled, LedgerError> {
 }
 
 /// What `Review` lists, and how urgent it is: contradicted; keys that run out; undetermined rows
-/// nobody waits for; unknown rows that can be decided; held rows and proposals; what waits.
-/// `?1` now, `?2` now + 2 h, `?3` now − settle time. Kept beside `domain::review_reason`.
+/// nobody waits for or whose lookup told the outcome; unknown rows that can be decided; held rows and
+/// proposals; what waits.
+/// `?1` now, `?2` now + 2 h, `?3` now − settle time.
 macro_rules! review_rank {
     () => {
         "CASE WHEN contradicted IS NOT NULL THEN 0
@@ -35,6 +36,7 @@ macro_rules! review_rank {
                    OR verdict IN ('confirmed', 'second_effect')) THEN 3
               WHEN status = 'unknown' THEN 5
               WHEN status = 'open' AND key_expires_at IS NOT NULL AND provider_ref IS NULL AND key_expires_at <= ?2 THEN 1
+              WHEN status = 'open' AND verdict IN ('confirmed', 'refused') THEN 2
               WHEN status = 'open' AND last_authorised_at <= ?3 AND provider_ref IS NULL AND effect <> 'not_started'
                    AND NOT EXISTS (SELECT 1 FROM tool_calls c WHERE c.operation_id = o.operation_id
                                    AND c.state IN ('queued', 'running')) THEN 2
@@ -312,7 +314,7 @@ pub(super) async fn sweepable(inner: &Arc<Inner>) -> Result<Vec<OperationId>, Le
         .min()
         .unwrap_or_default();
     let sql = "SELECT operation_id FROM operations o WHERE (status = 'open' AND (
-                   key_expires_at <= ?1 OR attempts >= attempts_max OR pending_since <= ?2
+                   key_expires_at <= ?1 OR first_authorised_at > ?1 OR attempts >= attempts_max OR pending_since <= ?2
                    OR (held = 1 AND created_at <= ?3)
                    OR (EXISTS (SELECT 1 FROM attempts a WHERE a.operation_id = o.operation_id AND a.finished_at IS NULL)
                        AND NOT EXISTS (SELECT 1 FROM drives d WHERE d.operation_id = o.operation_id AND d.until > ?1))))

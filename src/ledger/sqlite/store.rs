@@ -86,8 +86,8 @@ pub(super) async fn history(
     })
 }
 
-/// The rows of an order or a payment that can matter, newest first: all that are not settled or are
-/// contradicted, and the latest closed ones.
+/// The rows of an order or a payment that can matter: first what is not settled or is contradicted, then
+/// what is closed, each newest first.
 pub(super) async fn order_rows(
     conn: &mut SqliteConnection,
     tool: &ToolName,
@@ -96,9 +96,10 @@ pub(super) async fn order_rows(
     payment: Option<&PaymentId>,
 ) -> Result<Vec<OperationRow>, LedgerError> {
     // Two indexed look-ups; a row that is in both is dropped from the second.
-    let sql = "SELECT * FROM operations WHERE tool = ?1 AND order_id = ?2
-               UNION SELECT * FROM operations WHERE provider = ?3 AND payment = ?4
-               ORDER BY created_at DESC, operation_id DESC LIMIT 2000";
+    let sql = "SELECT * FROM (SELECT * FROM operations WHERE tool = ?1 AND order_id = ?2
+               UNION SELECT * FROM operations WHERE provider = ?3 AND payment = ?4)
+               ORDER BY (status IN ('open', 'unknown') OR contradicted IS NOT NULL) DESC,
+                   created_at DESC, operation_id DESC LIMIT 2000";
     let rows = sqlx::query(sql)
         .bind(tool.as_str())
         .bind(order.as_str())
