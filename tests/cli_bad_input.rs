@@ -1,5 +1,14 @@
 //! Bad input of every kind: one clear sentence, the right exit code, no panic, nothing stored.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "a test fails by panicking and may say what it skips"
+)]
+
 #[path = "common/cli.rs"]
 mod cli;
 

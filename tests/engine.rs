@@ -1,5 +1,11 @@
 //! The engine on a real ledger file with a provider in memory: one effect, whatever happens.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
 mod common;
 
 use std::time::Duration;

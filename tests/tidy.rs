@@ -2,6 +2,15 @@
 //!
 //! Reads the source as text. It is a ratchet: the exceptions below may only shrink.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "a test fails by panicking and may say what it skips"
+)]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -246,6 +246,7 @@ fn text_is_cut_by_columns_not_by_bytes_u47() {
     assert_eq!(format::cell("ab", 4, true, "…"), "  ab");
     assert_eq!(format::wrap("one two  three", 7), ["one two", "three"]);
     assert_eq!(format::wrap("abcdefgh", 3), ["abc", "def", "gh"]);
+    assert_eq!(format::wrap("a bcdefgh", 4), ["a bc", "defg", "h"]);
     assert_eq!(format::wrap("日", 1), ["?"]);
     assert_eq!(format::wrap("", 10), [""]);
 }

@@ -417,20 +417,24 @@ fn engine_trouble_is_in_the_header_and_told_u32() {
 }
 
 #[test]
-fn the_demo_s_scoreboard_is_one_line_under_the_header() {
-    let mut stage = Stage::open(SIZE, mixed_rows());
-    let rows = stage.model.list.visible().len();
-    stage.give(Message::Scoreboard(vec![
-        "samekey: 12 intents, 12 refunds, 0 twice".into(),
-        "naive: 12 intents, 17 refunds, 5 twice".into(),
-    ]));
-    let text = stage.text();
-    let line = text.lines().nth(1).expect("a second line");
-    assert!(
-        line.contains("0 twice") && line.contains("naive: 12 intents"),
-        "{text}"
-    );
-    assert_eq!(stage.model.list.visible().len(), rows, "they still fit");
+fn the_demo_s_scoreboard_stands_under_the_header_in_one_line_or_two() {
+    for (width, second, third) in [
+        (120, "0 twice  │  naive:", "1 Review"),
+        (80, "0 twice", "naive:"),
+    ] {
+        let mut stage = Stage::open((width, 24), mixed_rows());
+        stage.give(Message::Scoreboard(vec![
+            "samekey: 12 intents, 12 refunds, 0 twice".into(),
+            "naive: 12 intents, 17 refunds, 5 twice".into(),
+        ]));
+        let text = stage.text();
+        let line = |n| text.lines().nth(n).expect("a line").to_owned();
+        assert!(
+            line(1).contains(second) && line(2).contains(third),
+            "{text}"
+        );
+        assert_eq!(stage.model.list.visible().len(), 5, "the list made room");
+    }
 }
 
 #[test]

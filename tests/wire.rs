@@ -1,5 +1,11 @@
 //! The engine over real HTTP against the simulated provider: every scenario, one effect at most.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
 mod common;
 
 use std::collections::BTreeMap;

@@ -127,6 +127,22 @@ WHEN NEW.status <> 'open' OR NEW.attempts <> 0 OR NEW.version <> 1 OR NEW.audit_
   OR NEW.contradicted IS NOT NULL OR NEW.provider_ref IS NOT NULL OR NEW.effect <> 'not_started' OR NEW.proposal IS NOT NULL
 BEGIN SELECT RAISE(ABORT, 'an operation starts open, unsent and unmarked'); END;
 
+-- REPLACE deletes rows without any delete trigger: what it would push aside is refused here.
+CREATE TRIGGER operations_replace_nothing BEFORE INSERT ON operations
+WHEN EXISTS (SELECT 1 FROM operations WHERE operation_id = NEW.operation_id)
+  OR EXISTS (SELECT 1 FROM operations WHERE idempotency_key = NEW.idempotency_key)
+  OR EXISTS (SELECT 1 FROM operations WHERE tool = NEW.tool AND identity = NEW.identity AND status IN ('open', 'unknown'))
+  OR EXISTS (SELECT 1 FROM operations WHERE tool = NEW.tool AND order_id = NEW.order_id
+             AND status IN ('open', 'unknown') AND provider_ref IS NULL)
+  OR EXISTS (SELECT 1 FROM operations WHERE provider = NEW.provider AND payment = NEW.payment
+             AND status IN ('open', 'unknown') AND provider_ref IS NULL)
+BEGIN SELECT RAISE(ABORT, 'UNIQUE: another operation stands in its place'); END;
+
+CREATE TRIGGER operations_share_no_object BEFORE UPDATE OF provider_ref ON operations
+WHEN EXISTS (SELECT 1 FROM operations WHERE provider = NEW.provider AND provider_ref = NEW.provider_ref
+             AND operation_id <> NEW.operation_id)
+BEGIN SELECT RAISE(ABORT, 'UNIQUE: an object belongs to one operation'); END;
+
 CREATE TABLE attempts (
     operation_id        TEXT    NOT NULL REFERENCES operations (operation_id),
     attempt_no          INTEGER NOT NULL CHECK (attempt_no >= 1),
@@ -152,6 +168,8 @@ CREATE TRIGGER attempts_are_counted_first BEFORE INSERT ON attempts
 WHEN NEW.finished_at IS NOT NULL OR NOT EXISTS (
     SELECT 1 FROM operations o WHERE o.operation_id = NEW.operation_id
        AND o.attempts = NEW.attempt_no AND o.last_authorised_at = NEW.authorised_at)
+  OR EXISTS (SELECT 1 FROM attempts WHERE operation_id = NEW.operation_id AND attempt_no >= NEW.attempt_no)
+  OR EXISTS (SELECT 1 FROM attempts WHERE operation_id = NEW.operation_id AND finished_at IS NULL)
 BEGIN SELECT RAISE(ABORT, 'an attempt is counted on its operation first'); END;
 
 CREATE TRIGGER attempts_end_once BEFORE UPDATE ON attempts
@@ -174,6 +192,9 @@ CREATE TABLE evidence (
 ) STRICT;
 CREATE INDEX evidence_by_operation ON evidence (operation_id, evidence_id);
 
+CREATE TRIGGER evidence_replaces_nothing BEFORE INSERT ON evidence
+WHEN EXISTS (SELECT 1 FROM evidence WHERE evidence_id = NEW.evidence_id)
+BEGIN SELECT RAISE(ABORT, 'evidence never changes'); END;
 CREATE TRIGGER evidence_never_changes BEFORE UPDATE ON evidence
 BEGIN SELECT RAISE(ABORT, 'evidence never changes'); END;
 CREATE TRIGGER evidence_is_never_deleted BEFORE DELETE ON evidence
@@ -187,6 +208,10 @@ CREATE TABLE provider_objects (
     PRIMARY KEY (provider, provider_ref)
 ) STRICT;
 
+-- Whoever has it keeps it; coming second is no error (`taken` is told apart before).
+CREATE TRIGGER provider_objects_replace_nothing BEFORE INSERT ON provider_objects
+WHEN EXISTS (SELECT 1 FROM provider_objects WHERE provider = NEW.provider AND provider_ref = NEW.provider_ref)
+BEGIN SELECT RAISE(IGNORE); END;
 CREATE TRIGGER provider_objects_never_change BEFORE UPDATE ON provider_objects
 BEGIN SELECT RAISE(ABORT, 'an object stays with its operation'); END;
 CREATE TRIGGER provider_objects_are_never_deleted BEFORE DELETE ON provider_objects
@@ -208,6 +233,8 @@ CREATE TABLE audit (
 CREATE TRIGGER audit_has_no_gap BEFORE INSERT ON audit
 WHEN NOT EXISTS (SELECT 1 FROM operations o WHERE o.operation_id = NEW.operation_id AND o.audit_seq = NEW.seq)
   OR (NEW.seq > 1 AND NOT EXISTS (SELECT 1 FROM audit a WHERE a.operation_id = NEW.operation_id AND a.seq = NEW.seq - 1))
+  OR EXISTS (SELECT 1 FROM audit a WHERE a.operation_id = NEW.operation_id AND a.seq >= NEW.seq)
+  OR EXISTS (SELECT 1 FROM audit a WHERE a.audit_id = NEW.audit_id)
 BEGIN SELECT RAISE(ABORT, 'audit entries follow each other without a gap'); END;
 
 CREATE TRIGGER audit_never_changes BEFORE UPDATE ON audit
@@ -244,6 +271,10 @@ CREATE INDEX tool_calls_waiting ON tool_calls (state, accepted_at) WHERE state I
 CREATE INDEX tool_calls_by_operation ON tool_calls (operation_id, accepted_at);
 CREATE INDEX tool_calls_by_session ON tool_calls (session_id);
 CREATE INDEX tool_calls_by_acceptance ON tool_calls (accepted_at);
+
+CREATE TRIGGER tool_calls_replace_nothing BEFORE INSERT ON tool_calls
+WHEN EXISTS (SELECT 1 FROM tool_calls WHERE agent = NEW.agent AND call_id = NEW.call_id)
+BEGIN SELECT RAISE(ABORT, 'UNIQUE: an accepted call is never replaced'); END;
 
 CREATE TRIGGER tool_calls_keep_what_they_are BEFORE UPDATE ON tool_calls
 WHEN NEW.agent IS NOT OLD.agent OR NEW.call_id IS NOT OLD.call_id OR NEW.tool IS NOT OLD.tool

@@ -5,23 +5,17 @@
 //! client get the very same calls. Never: waits, sends, reads a clock, or tells samekey of an
 //! intent. Tests: below.
 
-use rand::seq::{IndexedRandom as _, SliceRandom as _};
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
-use super::spelling;
-use crate::domain::ids::{AgentName, CallId, OrderId, SessionId};
+use super::asks::{Ask, Cause, Writer};
+use crate::domain::ids::OrderId;
 use crate::domain::text::TextError;
 use crate::simulator::{Fault, Faults};
 
-/// The agents of the shop; a customer's second agent is the next one (R3 names the first).
-const AGENTS: [&str; 3] = ["northwind", "harbour", "lantern"];
 /// The reference case: order 4417, $38.00 (R3, R13).
 const FIRST_ORDER: u64 = 4417;
 const FIRST_AMOUNT: i64 = 3800;
-/// Usual amounts, minor units. Small against what an order's charge captured, so that the order in
-/// which two clients spend it never matters.
-const AMOUNTS: [i64; 8] = [500, 1290, 1900, 2450, 3800, 4999, 6000, 8975];
 /// Requests that one tool call may send for its key (R45).
 const PER_CALL: u32 = 3;
 
@@ -30,36 +24,6 @@ const PER_CALL: u32 = 3;
 pub(super) struct Intent {
     /// Minor units, usd.
     pub amount: i64,
-}
-
-/// Why an agent makes a tool call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cause {
-    /// The customer asks for something new.
-    Wanted,
-    /// The model got an argument wrong; the right call follows.
-    Slip,
-    /// The customer writes "try again" (R11).
-    TryAgain,
-    /// The answer never reached the model, so it asks as if for the first time (R62, F30, F33).
-    AnswerLost,
-    /// A second agent is on the same conversation and asks while the first request is held.
-    Meanwhile,
-}
-
-/// One tool call.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Ask {
-    pub call: CallId,
-    pub agent: AgentName,
-    pub session: SessionId,
-    /// As the model wrote it: any order of names, any spacing, either spelling of the amount.
-    pub arguments: String,
-    /// Index into the customer's intents.
-    pub intent: usize,
-    pub cause: Cause,
-    /// A further equal refund: the call names the refund before it with `after`.
-    pub names_previous: bool,
 }
 
 /// A customer with one order.
@@ -122,14 +86,7 @@ impl Customers {
         let mut lots = self.lots(index);
         // The first lot chose the order.
         let _: u64 = lots.random_range(0..7);
-        let mut writer = Writer {
-            agent: usize::try_from(index).unwrap_or(0) % AGENTS.len(),
-            session: session(&mut lots)?,
-            order: order.clone(),
-            run: self.run,
-            lots,
-            asks: Vec::new(),
-        };
+        let mut writer = Writer::new(index, order.clone(), self.run, lots)?;
         let mut intents = Vec::new();
         let amount = if index == 0 {
             FIRST_AMOUNT
@@ -155,8 +112,8 @@ impl Customers {
             };
             intents.push(Intent { amount: second });
             writer.ask(second, 1, Cause::Wanted)?;
-            if let Some(ask) = writer.asks.last_mut() {
-                ask.names_previous = equal;
+            if equal {
+                writer.name_previous();
             }
             if !equal {
                 writer.repeats(second, 1, unclear)?;
@@ -224,8 +181,9 @@ impl Customers {
     }
 }
 
-/// Whether the reply to a request leaves it unclear what happened; `None` where a request with the
-/// same key follows.
+/// Whether a usual client is left without a clear answer by the reply to a request; `None` where it
+/// sends another one with the same key. Judged by the naive client's rules, in its favour: its
+/// customers do not insist after an answer that it takes for good.
 fn reply(fault: Option<&Fault>) -> Option<bool> {
     match fault.map(|f| f.name) {
         None
@@ -234,103 +192,12 @@ fn reply(fault: Option<&Fault>) -> Option<bool> {
             | "already-refunded"
             | "pending-then-succeeded"
             | "pending-then-failed"
-            | "succeeded-then-failed",
-        ) => Some(false),
-        Some(
-            "saved-500-with-effect"
-            | "saved-500-without-effect"
-            | "bad-gateway"
-            | "key-mismatch"
+            | "succeeded-then-failed"
             | "wrong-amount-reply",
-        ) => Some(true),
+        ) => Some(false),
+        // Saved: every further request with the key gets the same.
+        Some("saved-500-with-effect" | "saved-500-without-effect" | "key-mismatch") => Some(true),
         Some(_) => None,
-    }
-}
-
-fn session(lots: &mut ChaCha8Rng) -> Result<SessionId, TextError> {
-    SessionId::parse(&format!("chat_{:08x}", lots.random::<u32>()))
-}
-
-/// Writes the calls of one customer's agents.
-struct Writer {
-    agent: usize,
-    session: SessionId,
-    order: OrderId,
-    run: u32,
-    lots: ChaCha8Rng,
-    asks: Vec<Ask>,
-}
-
-impl Writer {
-    fn chance(&mut self, percent: u32) -> bool {
-        self.lots.random_range(0..100) < percent
-    }
-
-    fn amount_other_than(&mut self, other: i64) -> i64 {
-        let mut amounts = AMOUNTS;
-        amounts.shuffle(&mut self.lots);
-        amounts.into_iter().find(|a| *a != other).unwrap_or(1)
-    }
-
-    /// A call for an intent, with an id that no other call has.
-    fn ask(&mut self, amount: i64, intent: usize, cause: Cause) -> Result<(), TextError> {
-        let arguments = if cause == Cause::Slip {
-            spelling::wrong(&mut self.lots, self.order.as_str(), amount)
-        } else {
-            spelling::right(&mut self.lots, self.order.as_str(), amount)
-        };
-        let agent = if cause == Cause::Meanwhile {
-            self.agent.saturating_add(1)
-        } else {
-            self.agent
-        };
-        let agent = AGENTS[agent % AGENTS.len()];
-        let call = self.call_id()?;
-        self.asks.push(Ask {
-            call,
-            agent: AgentName::parse(agent)?,
-            session: self.session.clone(),
-            arguments,
-            intent,
-            cause,
-            names_previous: false,
-        });
-        Ok(())
-    }
-
-    fn call_id(&mut self) -> Result<CallId, TextError> {
-        let lot = self.lots.random::<u128>() >> 32;
-        if self.run <= 1 {
-            CallId::parse(&format!("toolu_{lot:024x}"))
-        } else {
-            CallId::parse(&format!("toolu_{lot:024x}_{}", self.run))
-        }
-    }
-
-    fn meanwhile(&mut self, amount: i64) -> Result<(), TextError> {
-        self.ask(amount, 0, Cause::Meanwhile)
-    }
-
-    /// Asking again. After an unclear answer customers insist; after a clear one only a lost answer
-    /// makes the model ask again.
-    fn repeats(&mut self, amount: i64, intent: usize, unclear: bool) -> Result<(), TextError> {
-        let (percent, most) = if unclear { (85, 3) } else { (12, 1) };
-        for _ in 0..most {
-            if !self.chance(percent) {
-                break;
-            }
-            let causes = [Cause::TryAgain, Cause::AnswerLost];
-            let cause = match (unclear, causes.choose(&mut self.lots)) {
-                (true, Some(Cause::TryAgain)) => Cause::TryAgain,
-                (_, _) => Cause::AnswerLost,
-            };
-            // "Tomorrow's shift" is another conversation (R5).
-            if self.chance(25) {
-                self.session = session(&mut self.lots)?;
-            }
-            self.ask(amount, intent, cause)?;
-        }
-        Ok(())
     }
 }
 

@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::DemoError;
-use super::customers::Ask;
+use super::asks::Ask;
 use super::play::Client;
 use crate::clock::Clock;
 use crate::domain::ids::{OperationId, OrderId, ToolName};

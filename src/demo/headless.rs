@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 
-use super::customers::{Ask, Customer};
+use super::asks::Ask;
+use super::customers::Customer;
 use super::limits::Limits;
 use super::play::{Client, Pace, play};
 use super::stage::{STOP_WITHIN, Stage};

@@ -17,6 +17,8 @@ const HOUR: Duration = Duration::from_hours(1);
 /// Most that a counted run's clock moves in one round is so many times real time; a time limit of ten
 /// seconds is then some sixty rounds.
 const COUNTED_SPEED: u32 = 40;
+/// The same for the scenario `outage`, whose ten minutes must outlast the run.
+const OUTAGE_SPEED: u32 = 8;
 /// Customers at a time of a counted run. Most of them wait for held replies, which costs nothing.
 const COUNTED_CUSTOMERS: usize = 64;
 /// Customers at a time on the screen.
@@ -58,10 +60,15 @@ impl Limits {
             ..ToolPolicy::refund(provider)
         };
         let one_by_one = first(plan).is_some();
+        let most = if is_outage(plan) {
+            OUTAGE_SPEED
+        } else {
+            COUNTED_SPEED
+        };
         let customers = |alone| if alone { 1 } else { COUNTED_CUSTOMERS };
         Self {
             clock: Clock::manual(Clock::system().now()),
-            rounds: Some(speed.unwrap_or(COUNTED_SPEED).clamp(1, COUNTED_SPEED)),
+            rounds: Some(speed.unwrap_or(COUNTED_SPEED).clamp(1, most)),
             terms: Terms { policy, profile },
             engine: EngineConfig {
                 // A second agent must never wait for a worker.
@@ -84,7 +91,6 @@ impl Limits {
             count: 50,
             per: SECOND,
         };
-        let outage = matches!(plan, Plan::First { scenario, .. } if *scenario == Scenario::Outage);
         let profile = Profile {
             rate: fifty,
             ..Profile::stripe()
@@ -92,7 +98,7 @@ impl Limits {
         let policy = ToolPolicy {
             rate: fifty,
             // So many faults among so few calls look like an outage; only a real one shall count.
-            circuit: outage,
+            circuit: is_outage(plan),
             ..ToolPolicy::refund(provider)
         };
         Self {
@@ -109,6 +115,10 @@ impl Limits {
             naive_at_a_time: LIVE_CUSTOMERS,
         }
     }
+}
+
+fn is_outage(plan: &Plan) -> bool {
+    matches!(plan, Plan::First { scenario, .. } if *scenario == Scenario::Outage)
 }
 
 /// More than any run can use.

@@ -10,7 +10,8 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
-use super::customers::{Ask, Customer, Customers};
+use super::asks::Ask;
+use super::customers::{Customer, Customers};
 use super::limits::Limits;
 use super::play::{Client, Pace, play};
 use super::stage::{STOP_WITHIN, Stage};

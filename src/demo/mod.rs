@@ -2,7 +2,7 @@
 //! and a naive client beside it, all in one process on a throw-away ledger.
 //!
 //! Owns:
-//! - `customers` who wants what and which calls are made for it, `spelling` how models write them,
+//! - `customers` who wants what, `asks` the calls made for it, `spelling` how models write them,
 //!   `play` the sequence of a customer's calls,
 //! - `desk` the calls through samekey, `naive` the same calls without it, `tally` what both made
 //!   happen, `summary` how it is told,
@@ -13,6 +13,7 @@
 //! Never: talks to a real provider, opens a ledger that was not written by a demo, or gives samekey
 //! a hint of what its customers meant. Tests: beside the code and `tests/demo.rs`.
 
+mod asks;
 mod customers;
 mod desk;
 mod error;

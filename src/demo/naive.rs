@@ -25,7 +25,7 @@ use tokio::net::TcpStream;
 use uuid::Uuid;
 
 use super::DemoError;
-use super::customers::Ask;
+use super::asks::Ask;
 use super::play::Client;
 use crate::clock::Clock;
 use crate::domain::ids::{OperationId, OrderId};

@@ -9,7 +9,8 @@ use async_trait::async_trait;
 use tokio::sync::Notify;
 
 use super::DemoError;
-use super::customers::{Ask, Cause, Customer};
+use super::asks::{Ask, Cause};
+use super::customers::Customer;
 use crate::clock::Clock;
 use crate::domain::ids::{OperationId, OrderId};
 use crate::simulator::Held;

@@ -258,10 +258,9 @@ async fn cut_off(shared: &Shared, call: &LeasedCall) -> Result<(), LedgerError> 
 
 fn note(health: &watch::Sender<EngineHealth>, ended: Ended) {
     let why = match ended {
-        Ok(Ok(_)) => return,
         Ok(Err(error)) => error.to_string(),
         Err(error) if error.is_panic() => format!("a worker panicked: {error}"),
-        Err(_) => return,
+        Ok(Ok(_)) | Err(_) => return,
     };
     health.send_modify(|h| h.alarm = Some(why));
 }

@@ -147,20 +147,26 @@ pub(super) async fn run(
     let answer = |result| shared.deps.ledger.answer_call(call, result);
     if call.call.operation.is_none() && since(call.call.accepted_at, begun) > config.call_ttl {
         let why = "the call waited too long before an engine took it; nothing was done";
-        return left(answer(rejected(RejectClass::Unavailable, why)).await?);
+        return Ok(left(answer(rejected(RejectClass::Unavailable, why)).await?));
     }
     let Some(terms) = shared.deps.terms.get(&call.call.tool) else {
         let why = format!("there is no tool {}", call.call.tool);
-        return left(answer(rejected(RejectClass::ValidationFailure, why)).await?);
+        return Ok(left(
+            answer(rejected(RejectClass::ValidationFailure, why)).await?,
+        ));
     };
     let Some(provider) = shared.deps.providers.get(&terms.policy.provider) else {
         let why = format!("provider {} is not configured", terms.policy.provider);
-        return left(answer(rejected(RejectClass::Unavailable, why)).await?);
+        return Ok(left(answer(rejected(RejectClass::Unavailable, why)).await?));
     };
     let arguments = serde_json::from_str(&call.call.arguments).unwrap_or_default();
     let args = match RefundArguments::parse(&arguments) {
         Ok(args) => args,
-        Err(e) => return left(answer(rejected(RejectClass::ValidationFailure, e.0)).await?),
+        Err(e) => {
+            return Ok(left(
+                answer(rejected(RejectClass::ValidationFailure, e.0)).await?,
+            ));
+        }
     };
     let deadline = later(begun, config.call_timeout);
     let job = Job {
@@ -172,13 +178,13 @@ pub(super) async fn run(
     };
     let operation = match place(&job, &args).await? {
         Place::Row(id) => id,
-        Place::Answered(result) => return left(result),
+        Place::Answered(result) => return Ok(left(result)),
     };
     carry(&job, &operation, &args, permit).await
 }
 
-fn left(result: Option<ToolResult>) -> Result<Left, LedgerError> {
-    Ok(result.map_or(Left::Lost, |r| Left::Answered(Box::new(r))))
+fn left(result: Option<ToolResult>) -> Left {
+    result.map_or(Left::Lost, |r| Left::Answered(Box::new(r)))
 }
 
 /// Steps 3 to 5: the row that answers this call, or the answer of a call that gets none.
@@ -274,19 +280,19 @@ async fn carry(
     loop {
         if let Err(error) = shared.bind(job.provider).await {
             tracing::error!(%error, "nothing is sent");
-            return left(ledger.finish_call(job.call).await?);
+            return Ok(left(ledger.finish_call(job.call).await?));
         }
         match ledger
             .drive(operation, job.call, shared.deps.config.lease)
             .await?
         {
-            Drive::Settled => return left(ledger.finish_call(job.call).await?),
+            Drive::Settled => return Ok(left(ledger.finish_call(job.call).await?)),
             Drive::Mine(op) => {
                 if permit.is_none() {
                     permit = Arc::clone(&shared.permits).acquire_owned().await.ok();
                 }
                 match drive(job, *op, args).await? {
-                    Driven::Done => return left(ledger.finish_call(job.call).await?),
+                    Driven::Done => return Ok(left(ledger.finish_call(job.call).await?)),
                     Driven::Stopped => {
                         ledger.release(job.call).await?;
                         return Ok(Left::Released);
@@ -319,7 +325,7 @@ async fn joined(
             return Ok(Some(Left::Answered(Box::new(result))));
         }
         if job.time_left().is_zero() {
-            return left(ledger.finish_call(job.call).await?).map(Some);
+            return Ok(Some(left(ledger.finish_call(job.call).await?)));
         }
         if shared.is_stopping() {
             ledger.release(job.call).await?;

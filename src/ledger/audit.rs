@@ -5,8 +5,12 @@
 
 use super::row::micros;
 use crate::domain::Instant;
+use crate::domain::evidence::Verdict;
+use crate::domain::ids::{ChargeId, OperationId, PaymentId, ProviderRef, ReviewerName};
 use crate::domain::key::hex_digest;
 use crate::domain::operation::{OperationRow, Proposal};
+use crate::domain::outcome::OutcomeClass;
+use crate::domain::text::SafeText;
 
 /// What one entry's hash covers, besides the hash before it.
 #[derive(Debug)]
@@ -69,13 +73,16 @@ pub(super) fn row_digest(row: &OperationRow) -> String {
     put("amount_cents", Some(&row.money.minor().to_string()));
     put("currency", Some(row.money.currency().as_str()));
     put("provider", Some(row.provider.as_str()));
-    put("payment", row.payment.as_ref().map(|p| p.as_str()));
-    put("charge", row.charge.as_ref().map(|c| c.as_str()));
-    put("after", row.after.as_ref().map(|a| a.as_str()));
+    put("payment", row.payment.as_ref().map(PaymentId::as_str));
+    put("charge", row.charge.as_ref().map(ChargeId::as_str));
+    put("after", row.after.as_ref().map(OperationId::as_str));
     put("status", Some(row.status.as_str()));
     put("effect", Some(row.effect.into()));
     put("held", row.held.then_some("1"));
-    put("approved_by", row.approved_by.as_ref().map(|a| a.as_str()));
+    put(
+        "approved_by",
+        row.approved_by.as_ref().map(ReviewerName::as_str),
+    );
     put("contradicted", row.contradicted.map(<&str>::from));
     put("idempotency_key", Some(&row.key.to_string()));
     put("request", Some(&hex_digest(&row.request)));
@@ -91,17 +98,17 @@ pub(super) fn row_digest(row: &OperationRow) -> String {
         "last_authorised_at",
         row.last_authorised_at.map(at).as_deref(),
     );
-    put("last_outcome", row.last_outcome.map(|o| o.as_str()));
+    put("last_outcome", row.last_outcome.map(OutcomeClass::as_str));
     put("reason", row.reason.map(<&str>::from));
     put("failure", row.failure.map(<&str>::from));
     put(
         "failure_text",
-        row.failure_text.as_ref().map(|t| t.as_str()),
+        row.failure_text.as_ref().map(SafeText::as_str),
     );
-    put("verdict", row.verdict.map(|v| v.as_str()));
+    put("verdict", row.verdict.map(Verdict::as_str));
     put(
         "provider_ref",
-        row.provider_ref.as_ref().map(|p| p.as_str()),
+        row.provider_ref.as_ref().map(ProviderRef::as_str),
     );
     put("pending_since", row.pending_since.map(at).as_deref());
     put("version", Some(&row.version.to_string()));

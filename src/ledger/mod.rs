@@ -116,7 +116,8 @@ pub enum Opening {
     Row(OperationId),
     /// The call ends here.
     Answer(Box<ToolResult>),
-    /// A row of this order or payment changed since the provider was read: start again.
+    /// A row of this order or payment changed since the provider was read, or another engine has the
+    /// call now: start again.
     Changed,
 }
 
@@ -125,7 +126,7 @@ pub enum Opening {
 pub enum Drive {
     /// This call drives it now.
     Mine(Box<Operation>),
-    /// Another call drives it; wait for its answer.
+    /// Another call drives it, or another engine has this call now; wait for the answer.
     Joined,
     /// Closed, unknown or held: nothing is left to drive.
     Settled,

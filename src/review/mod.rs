@@ -259,24 +259,19 @@ impl Gate {
         }
         let op = self.operation(id).await?;
         let provider = self.provider(&op.row.provider)?;
+        if let Err(wait) = self.ledger.take_read(&op.row.provider).await? {
+            return Err(GateError::ReadBudget(wait));
+        }
         self.ledger.begin_lookup(id, &by.name).await??;
-        let result = match self.ledger.take_read(&op.row.provider).await? {
-            Err(wait) => Err(GateError::ReadBudget(wait)),
-            Ok(()) => {
-                let seen = provider.lookup(&op.row).await;
-                let actor = Actor::Reviewer(by.name.clone());
-                let observed = Observed {
-                    source: Source::ReviewLookup,
-                    actor,
-                    seen: seen.clone(),
-                };
-                self.apply(id, Event::Observed(observed))
-                    .await
-                    .map(|step| (step, seen))
-            }
+        let seen = provider.lookup(&op.row).await;
+        let observed = Observed {
+            source: Source::ReviewLookup,
+            actor: Actor::Reviewer(by.name.clone()),
+            seen: seen.clone(),
         };
+        let step = self.apply(id, Event::Observed(observed)).await;
         self.ledger.end_lookup(id).await?;
-        let (step, seen) = result?;
+        let step = step?;
         let says = match (&seen, step.op.row.verdict) {
             (Lookup::Unreachable { why }, _) => format!("the provider did not answer: {why}"),
             (_, Some(verdict)) => format!("verdict: {}", verdict.as_str()),

@@ -176,7 +176,8 @@ struct Loop<'a> {
     begin: &'a mut Option<oneshot::Sender<()>>,
     pace: Pace,
     signals: Signals,
-    input: EventStream,
+    /// Absent while the shell has the terminal.
+    input: Option<EventStream>,
     todo: Vec<Effect>,
     /// The revision that is drawn.
     on_screen: u64,
@@ -196,7 +197,7 @@ async fn drive(
     let mut this = Loop {
         pace: Pace::new(sources.refresh),
         signals: Signals::new()?,
-        input: EventStream::new(),
+        input: Some(EventStream::new()),
         todo: start(model),
         on_screen: 0,
         hinted: false,
@@ -271,11 +272,13 @@ impl Loop<'_> {
     }
 
     async fn suspend(&mut self) -> io::Result<()> {
-        // The stream's thread must not hold the terminal while the shell has it.
-        drop(std::mem::replace(&mut self.input, EventStream::new()));
+        // The stream's thread must not hold the terminal while the shell has it, and only one stream
+        // can be at a time: making the next waits for the end of the last.
+        self.input = None;
         self.screen.release();
         terminal::stop_group().await?;
         self.screen.retake()?;
+        self.input = Some(EventStream::new());
         self.take(Message::Tick(self.sources.runner.clock.now()));
         self.take(Message::Resumed);
         Ok(())
@@ -361,14 +364,20 @@ async fn scores(scoreboard: &mut Option<watch::Receiver<Vec<String>>>) -> Vec<St
 }
 
 /// The next event; the end of the stream is the end of the terminal.
-async fn next(input: &mut EventStream) -> io::Result<Event> {
+async fn next(input: &mut Option<EventStream>) -> io::Result<Event> {
+    let Some(input) = input else {
+        return std::future::pending().await;
+    };
     let event = std::future::poll_fn(|cx| Pin::new(&mut *input).poll_next(cx)).await;
     event.unwrap_or_else(|| Err(io::Error::other("the terminal has no more input")))
 }
 
 /// Everything else that can be read without waiting.
-async fn ready(input: &mut EventStream) -> io::Result<Vec<Event>> {
+async fn ready(input: &mut Option<EventStream>) -> io::Result<Vec<Event>> {
     let mut events = Vec::new();
+    let Some(input) = input else {
+        return Ok(events);
+    };
     loop {
         // Polled with this task's own waker: the stream remembers only one, and with another it
         // would wake nobody for the next key.

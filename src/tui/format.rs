@@ -86,50 +86,46 @@ pub fn cell(text: &str, columns: usize, right: bool, ellipsis: &str) -> String {
     }
 }
 
-/// Clean text in lines of at most `max` columns, broken at spaces where there are some.
+/// Clean text in lines of at most `max` columns, broken at spaces where there are some; a word that
+/// is longer than a line begins where the line before it ends.
 #[must_use]
 pub fn wrap(text: &str, max: usize) -> Vec<String> {
-    let mut lines = Vec::new();
-    let mut line = String::new();
+    let max = max.max(1);
+    let mut lines = vec![String::new()];
+    let mut used = 0;
     for word in clean(text).split_whitespace() {
-        for (i, piece) in pieces(word, max.max(1)).into_iter().enumerate() {
-            let gap = usize::from(!line.is_empty() && i == 0);
-            if !line.is_empty() && (i > 0 || width(&line) + gap + width(&piece) > max) {
-                lines.push(std::mem::take(&mut line));
-            }
-            if !line.is_empty() {
-                line.push(' ');
-            }
-            line.push_str(&piece);
+        let columns = width(word);
+        let gap = usize::from(used > 0);
+        if used + gap + columns <= max || (columns > max && used + gap < max) {
+            used += gap;
+            put(&mut lines, &" ".repeat(gap));
+        } else {
+            lines.push(String::new());
+            used = 0;
         }
-    }
-    if !line.is_empty() || lines.is_empty() {
-        lines.push(line);
+        for grapheme in word.graphemes(true) {
+            let columns = UnicodeWidthStr::width(grapheme);
+            // A sign wider than the line itself has no place anywhere.
+            let (grapheme, columns) = if columns > max {
+                ("?", 1)
+            } else {
+                (grapheme, columns)
+            };
+            if used + columns > max {
+                lines.push(String::new());
+                used = 0;
+            }
+            put(&mut lines, grapheme);
+            used += columns;
+        }
     }
     lines
 }
 
-/// A word in pieces that fit; a grapheme wider than the line is replaced.
-fn pieces(word: &str, max: usize) -> Vec<String> {
-    let mut out = vec![String::new()];
-    let mut used = 0;
-    for grapheme in word.graphemes(true) {
-        let columns = UnicodeWidthStr::width(grapheme);
-        let (grapheme, columns) = if columns > max {
-            ("?", 1)
-        } else {
-            (grapheme, columns)
-        };
-        if used + columns > max {
-            out.push(String::new());
-            used = 0;
-        }
-        if let Some(last) = out.last_mut() {
-            last.push_str(grapheme);
-        }
-        used += columns;
+fn put(lines: &mut [String], text: &str) {
+    if let Some(last) = lines.last_mut() {
+        last.push_str(text);
     }
-    out
 }
 
 /// `op_…5521`: the beginning says what it is, the end is what a person types.

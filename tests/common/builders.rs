@@ -2,6 +2,14 @@
 //! moves. Every step taken here is checked against the invariants in `laws.rs`, whatever the test
 //! itself is about.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "a test fails by panicking and may say what it skips"
+)]
 #![allow(dead_code, reason = "each test crate uses its own part")]
 
 use std::collections::BTreeMap;

@@ -1,5 +1,14 @@
 //! The real binary in a home of its own: nothing of the machine's configuration or environment gets
 //! in, and nothing stays.
+
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "a test fails by panicking and may say what it skips"
+)]
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 use std::ffi::OsStr;

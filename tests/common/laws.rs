@@ -1,6 +1,15 @@
 //! What must hold of every single step of an operation, whatever happened (the invariants that one
 //! step can break). Written from `invariants.md`, not from the code: it recomputes what it can.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "a test fails by panicking and may say what it skips"
+)]
+
 use std::collections::BTreeMap;
 
 use samekey::domain::answer;

@@ -1,6 +1,14 @@
 //! Builders for tests of a ledger: a place where a ledger lies, and a small engine's worth of steps
 //! through the trait's own doors, on a clock the test moves. Nothing here sends anything.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "a test fails by panicking and may say what it skips"
+)]
 #![allow(dead_code, reason = "each test crate uses its own part")]
 
 use std::collections::BTreeMap;

@@ -1,5 +1,14 @@
 //! Calls: accepted durably and once, answered once, delivered after that.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "a test fails by panicking and may say what it skips"
+)]
+
 use samekey::domain::operation::Status;
 use samekey::domain::tool_call::{CallState, Delivery, RejectClass, ToolCall, ToolResult};
 use samekey::ledger::{Accepted, CallQuery, NewCall};

@@ -1,6 +1,15 @@
 //! Driving: one call drives a row, others join it, and a dead driver is followed by another
 //! (step 7; R75, L2).
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "a test fails by panicking and may say what it skips"
+)]
+
 use samekey::domain::operation::{Effect, Status, UnknownReason};
 use samekey::domain::outcome::OutcomeClass;
 use samekey::domain::transition::{Event, Refusal};

@@ -1,5 +1,14 @@
 //! The files of an SQLite ledger: where they may lie, what is refused, what a reader may do.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "a test fails by panicking and may say what it skips"
+)]
+
 use samekey::ledger::sqlite::{OpenMode, network_name, path};
 use samekey::ledger::{LedgerError, SharedLedger};
 use sqlx::sqlite::SqliteConnectOptions;

@@ -1,5 +1,14 @@
 //! Opening: get, check and insert in one transaction, once (I1, I4; steps 3 to 5).
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "a test fails by panicking and may say what it skips"
+)]
+
 use std::time::Duration;
 
 use samekey::domain::evidence::{ObjectStatus, Source};

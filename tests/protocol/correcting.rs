@@ -1,5 +1,14 @@
 //! Typed provider ids and corrections: the two ways in which a person's word may turn out wrong.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "a test fails by panicking and may say what it skips"
+)]
+
 use samekey::domain::evidence::{ObjectStatus, ProviderObject, Source};
 use samekey::domain::operation::{Closing, Contradiction, Status};
 use samekey::domain::outcome::OutcomeClass;

@@ -1,6 +1,15 @@
 //! What people decide: stop, close, propose, approve, reject, correct; once, with a note, on the
 //! version they looked at, and with as many people as it takes.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "a test fails by panicking and may say what it skips"
+)]
+
 use samekey::domain::evidence::{ObjectStatus, Source};
 use samekey::domain::guard::Role;
 use samekey::domain::operation::{Closing, Effect, FailureClass, Status, UnknownReason};

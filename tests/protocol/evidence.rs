@@ -1,5 +1,14 @@
 //! What lookups and webhooks do to a row, in every status, and what they never do.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "a test fails by panicking and may say what it skips"
+)]
+
 use samekey::domain::evidence::{Bearing, ObjectStatus, ProviderObject, Source, Verdict};
 use samekey::domain::operation::{
     Closing, Contradiction, Effect, FailureClass, Status, UnknownReason,

@@ -1,6 +1,15 @@
 //! The closing matrix of the protocol, every cell: verdict × decision × before/after `decidable_at` ×
 //! amount over/under the four-eyes limit × alone/with reviewers.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "a test fails by panicking and may say what it skips"
+)]
+
 use samekey::domain::evidence::{ObjectStatus, Source, Verdict};
 use samekey::domain::guard::{self, Ruling};
 use samekey::domain::operation::{Closing, Effect, Status};

@@ -1,5 +1,14 @@
 //! Get before check: which calls are answered by a row that exists, and which may open one.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "a test fails by panicking and may say what it skips"
+)]
+
 use samekey::domain::ids::OperationId;
 use samekey::domain::opening::{self, Got, Resolved};
 use samekey::domain::operation::{Contradiction, OperationRow, Status};

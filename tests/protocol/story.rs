@@ -1,5 +1,14 @@
 //! The seed's scenario as a story, and the limits that bound it.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "a test fails by panicking and may say what it skips"
+)]
+
 use std::time::Duration;
 
 use samekey::domain::evidence::ObjectStatus;

@@ -1,5 +1,14 @@
 //! The simulator over real HTTP: what `stripe-wire` promises, by S number, and every scenario.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "a test fails by panicking and may say what it skips"
+)]
+
 mod faults;
 mod keys;
 mod reads;

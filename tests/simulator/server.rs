@@ -1,5 +1,14 @@
 //! The server itself: limits, stopping, its own state.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "a test fails by panicking and may say what it skips"
+)]
+
 use super::*;
 
 #[tokio::test]

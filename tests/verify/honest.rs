@@ -1,5 +1,14 @@
 //! Every kind of story, told through the ledger's own doors, and no violation.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "a test fails by panicking and may say what it skips"
+)]
+
 use samekey::domain::evidence::{ObjectStatus, Source};
 use samekey::domain::operation::Closing;
 use samekey::domain::policy::{Caps, Terms};

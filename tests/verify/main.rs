@@ -1,6 +1,15 @@
 //! `verify`: an honest ledger has no violation; each damage is named with its operation and rule;
 //! and with the guards of the schema in place none of the damages can be done by SQL.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "a test fails by panicking and may say what it skips"
+)]
+
 #[path = "../common/ledger.rs"]
 mod common;
 mod damage;

@@ -94,7 +94,15 @@ pub(super) async fn queue_approved(tx: &mut Tx<'_>, row: &OperationRow) -> Resul
         session: None,
     };
     let id = call.id.clone();
-    accept(tx, call).await?;
+    match accept(tx, call).await? {
+        Accepted::New(_) => {}
+        // An agent took the name: better no approval than one that nobody drives.
+        Accepted::Known(_) | Accepted::Conflict => {
+            return Err(LedgerError::Constraint(format!(
+                "the call {id} is there already"
+            )));
+        }
+    }
     sqlx::query("UPDATE tool_calls SET operation_id = ? WHERE agent = ? AND call_id = ?")
         .bind(row.id.as_str())
         .bind(agent.as_str())
@@ -209,7 +217,7 @@ pub(super) async fn release(tx: &mut Tx<'_>, call: &LeasedCall) -> Result<(), Le
 }
 
 /// Whether this engine still has the call (I25).
-async fn mine(tx: &mut Tx<'_>, call: &LeasedCall) -> Result<bool, LedgerError> {
+pub(super) async fn mine(tx: &mut Tx<'_>, call: &LeasedCall) -> Result<bool, LedgerError> {
     let sql =
         "SELECT count(*) FROM tool_calls WHERE agent = ? AND call_id = ? AND state = 'running'
                AND engine = ? AND epoch = ?";
@@ -293,9 +301,9 @@ pub(super) async fn finish(
     };
     let waiting = waiting_besides(tx, call, &id).await?;
     let drove = drives(tx, call, &id).await?;
-    if waiting.is_empty()
-        && let Ok(step) = operations::step(tx, &op, &Event::NeverSent).await?
-    {
+    // Joined calls end with their driver, so they do not wait for anybody else.
+    let others = waiting.iter().any(|(_, _, joined)| !(drove && *joined));
+    if !others && let Ok(step) = operations::step(tx, &op, &Event::NeverSent).await? {
         op = step.op;
     }
     let result = answer::of(&op.row);

@@ -29,10 +29,7 @@ pub fn path(location: &str) -> Result<PathBuf, LedgerError> {
 /// Refuses a directory that is not there and a file system that other machines share
 /// (WAL needs shared memory; F83).
 pub(super) fn check_place(path: &Path) -> Result<(), LedgerError> {
-    let dir = match path.parent() {
-        Some(dir) if !dir.as_os_str().is_empty() => dir,
-        Some(_) | None => Path::new("."),
-    };
+    let dir = directory(path);
     if !dir.is_dir() {
         let why = format!(
             "the directory {} is not there; create it first",
@@ -83,16 +80,44 @@ pub(in crate::ledger) fn is_sqlite(path: &Path) -> Result<Option<bool>, LedgerEr
     }
 }
 
-/// Creates the file readable by its owner alone; SQLite gives its sidecars the same mode (F80).
-pub(super) fn create_private(path: &Path) -> Result<(), LedgerError> {
+/// An empty file readable by its owner alone, in place of whatever a killed maker left there; SQLite
+/// gives the sidecars the same mode (F80).
+pub(super) fn start_afresh(path: &Path) -> Result<(), LedgerError> {
+    for old in [
+        path.to_path_buf(),
+        beside(path, "-wal"),
+        beside(path, "-shm"),
+        beside(path, "-journal"),
+    ] {
+        match std::fs::remove_file(&old) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                let why = format!("{} cannot be removed: {e}", old.display());
+                return Err(LedgerError::Unreachable(why));
+            }
+            Ok(()) | Err(_) => {}
+        }
+    }
     let file = OpenOptions::new()
         .write(true)
-        .create(true)
-        .truncate(false)
+        .create_new(true)
         .mode(0o600)
         .open(path);
     file.map(drop)
         .map_err(|e| LedgerError::Unreachable(format!("{} cannot be created: {e}", path.display())))
+}
+
+/// Gives a finished file its name, durably: the name must survive power loss as the content does.
+pub(super) fn move_whole(from: &Path, to: &Path) -> Result<(), LedgerError> {
+    std::fs::rename(from, to)
+        .and_then(|()| File::open(directory(to))?.sync_all())
+        .map_err(|e| LedgerError::Unreachable(format!("{} cannot be created: {e}", to.display())))
+}
+
+fn directory(path: &Path) -> &Path {
+    match path.parent() {
+        Some(dir) if !dir.as_os_str().is_empty() => dir,
+        Some(_) | None => Path::new("."),
+    }
 }
 
 /// Takes the owner-only mode where an older file is more open.

@@ -18,11 +18,11 @@ use crate::ledger::row::{Columns, instant, micros, to_json};
 use crate::ledger::{EngineSeen, LedgerError, LookupBusy, Stamp, ToolState};
 
 /// A wall clock further off than this stops sending (protocol.md, "Keys and time").
-const TOLERANCE: Duration = Duration::from_secs(5 * 60);
+const TOLERANCE: Duration = Duration::from_mins(5);
 /// The stored mark is moved when it is this far behind.
 const MARK_STEP: Duration = Duration::from_secs(1);
 /// A lookup that did not end after so long has lost its process.
-const LOOKUP_LOST: Duration = Duration::from_secs(120);
+const LOOKUP_LOST: Duration = Duration::from_mins(2);
 
 /// How far this process's wall clock was from the boot clock when both were last trusted.
 pub(super) struct ClockOffset {
@@ -352,11 +352,16 @@ pub(super) async fn begin_lookup(
     operation: &OperationId,
     by: &ReviewerName,
 ) -> Result<Result<(), LookupBusy>, LedgerError> {
-    let tool: String = sqlx::query_scalar("SELECT tool FROM operations WHERE operation_id = ?")
-        .bind(operation.as_str())
-        .fetch_one(&mut *tx.conn)
-        .await
-        .map_err(store::failed)?;
+    let tool: Option<String> =
+        sqlx::query_scalar("SELECT tool FROM operations WHERE operation_id = ?")
+            .bind(operation.as_str())
+            .fetch_optional(&mut *tx.conn)
+            .await
+            .map_err(store::failed)?;
+    let Some(tool) = tool else {
+        let why = format!("there is no operation {operation}");
+        return Err(LedgerError::Damaged(why));
+    };
     let tool = ToolName::parse(&tool).map_err(|e| LedgerError::Damaged(format!("tool {e}")))?;
     let cooldown = tx.terms(&tool)?.policy.lookup_cooldown;
     let last = sqlx::query("SELECT * FROM lookups WHERE operation_id = ?")
@@ -479,7 +484,7 @@ pub(super) async fn engine_seen(tx: &mut Tx<'_>, engine: &EngineSeen) -> Result<
     sqlx::query("DELETE FROM engines WHERE seen_at < ?")
         .bind(micros(crate::domain::earlier(
             tx.now,
-            Duration::from_secs(86_400),
+            Duration::from_hours(24),
         )))
         .execute(&mut *tx.conn)
         .await

@@ -372,8 +372,12 @@ impl Ledger for SqliteLedger {
     }
 
     async fn clock_alarm(&self) -> Result<bool, LedgerError> {
-        self.write(|tx| Box::pin(async move { Ok(!tx.clock_ok) }))
-            .await
+        self.read(|inner| async move {
+            let mut conn = inner.readers.acquire().await.map_err(store::failed)?;
+            let time = limits::ledger_now(&mut conn, &inner.clock, &inner.offset).await?;
+            Ok(!time.trusted)
+        })
+        .await
     }
 
     async fn page(&self, query: &PageQuery) -> Result<Page, LedgerError> {

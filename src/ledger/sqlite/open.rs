@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{ConnectOptions, SqliteConnection, SqlitePool};
+use sqlx::{ConnectOptions, Connection, SqliteConnection, SqlitePool};
 use tokio::sync::{Mutex, watch};
 
 use super::{Inner, SqliteLedger, files, limits, store};
@@ -142,24 +142,7 @@ pub(in crate::ledger) async fn connect_to_read(
 /// Creates, upgrades or just checks the schema, and answers the writer's connection.
 async fn prepare(path: &Path, mode: OpenMode) -> Result<SqliteConnection, LedgerError> {
     if files::is_sqlite(path)?.is_none() {
-        let _lock = files::migration_lock(path).await?;
-        // Another process may have created it while this one waited.
-        if files::is_sqlite(path)?.is_none() {
-            files::create_private(path)?;
-            // Only the creator switches to WAL: the switch takes a lock that no timeout waits for.
-            let create = options(path).journal_mode(SqliteJournalMode::Wal);
-            let mut conn = create.connect().await.map_err(store::failed)?;
-            check_version(&mut conn).await?;
-            sqlx::query("PRAGMA application_id = 1935764843")
-                .execute(&mut conn)
-                .await
-                .map_err(store::failed)?;
-            MIGRATIONS
-                .run_direct(None, &mut conn, false)
-                .await
-                .map_err(migration)?;
-            return Ok(conn);
-        }
+        create(path).await?;
     }
     let mut conn = options(path).connect().await.map_err(store::failed)?;
     check_version(&mut conn).await?;
@@ -184,6 +167,36 @@ async fn prepare(path: &Path, mode: OpenMode) -> Result<SqliteConnection, Ledger
         return Err(LedgerError::NotALedger(why.into()));
     }
     Ok(conn)
+}
+
+/// Makes a new ledger beside its place and moves it there whole: nobody ever finds half of one,
+/// whether they come early (F73) or after its maker was killed.
+async fn create(path: &Path) -> Result<(), LedgerError> {
+    let _lock = files::migration_lock(path).await?;
+    if files::is_sqlite(path)?.is_some() {
+        // Another process made it while this one waited.
+        return Ok(());
+    }
+    let new = files::beside(path, ".new");
+    files::start_afresh(&new)?;
+    // Only the creator switches to WAL: the switch takes a lock that no timeout waits for.
+    let options = options(&new).journal_mode(SqliteJournalMode::Wal);
+    let mut conn = options.connect().await.map_err(store::failed)?;
+    check_version(&mut conn).await?;
+    sqlx::query("PRAGMA application_id = 1935764843")
+        .execute(&mut conn)
+        .await
+        .map_err(store::failed)?;
+    MIGRATIONS
+        .run_direct(None, &mut conn, false)
+        .await
+        .map_err(migration)?;
+    sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)")
+        .execute(&mut conn)
+        .await
+        .map_err(store::failed)?;
+    conn.close().await.map_err(store::failed)?;
+    files::move_whole(&new, path)
 }
 
 fn newest() -> i64 {

@@ -26,6 +26,10 @@ pub(super) async fn open(
     call: &LeasedCall,
     new: OpenRow,
 ) -> Result<Opening, LedgerError> {
+    if !calls::mine(tx, call).await? {
+        // Whoever has the call now opens the row; this engine finds out when it looks again.
+        return Ok(Opening::Changed);
+    }
     let terms = tx.terms(&new.tool)?.clone();
     let policy = &terms.policy;
     let args = &new.arguments;
@@ -152,6 +156,10 @@ pub(super) async fn drive(
     lease: Duration,
 ) -> Result<Drive, LedgerError> {
     let mut op = loaded(tx, id).await?;
+    if !calls::mine(tx, call).await? {
+        // A lost lease joins: it must not stand in the way of whoever has the call now (F42).
+        return Ok(Drive::Joined);
+    }
     calls::link(tx, call, id).await?;
     let row = &op.row;
     if row.status != Status::Open || row.held || row.provider_ref.is_some() {

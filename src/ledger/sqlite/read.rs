@@ -126,7 +126,7 @@ fn horizons(inner: &Inner) -> [i64; 3] {
         .map(|t| t.profile.settle_time)
         .min()
         .unwrap_or_default();
-    let soon = later(now, std::time::Duration::from_secs(2 * 3600));
+    let soon = later(now, std::time::Duration::from_hours(2));
     [micros(now), micros(soon), micros(earlier(now, settle))]
 }
 
@@ -151,7 +151,8 @@ pub(super) async fn page(inner: &Arc<Inner>, query: &PageQuery) -> Result<Page, 
         .bind(f.age_over.map(before))
         .bind(f.left_under.map(until))
         .bind(f.amount_over)
-        .bind(f.text.as_ref().map(|t| t.to_lowercase()))
+        // SQLite's lower() knows ASCII only; both sides have to fold alike.
+        .bind(f.text.as_ref().map(|t| t.to_ascii_lowercase()))
         .bind(query.after.as_ref().map(OperationId::as_str))
         .bind(i64::from(limit) + 1)
         .fetch_all(&mut *conn)
@@ -319,7 +320,7 @@ pub(super) async fn sweepable(inner: &Arc<Inner>) -> Result<Vec<OperationId>, Le
         .bind(micros(now))
         .bind(micros(earlier(
             now,
-            std::time::Duration::from_secs(35 * 86_400),
+            std::time::Duration::from_hours(35 * 24),
         )))
         .bind(micros(earlier(now, approval)))
         .fetch_all(&mut *conn)

@@ -20,7 +20,7 @@ use crate::ledger::row::{self, Columns, micros};
 use crate::ledger::sqlite::failed;
 
 /// A lease that ended so long ago is nobody's.
-const STALE: Duration = Duration::from_secs(3600);
+const STALE: Duration = Duration::from_hours(1);
 
 /// The calls of a page's operations.
 pub(super) async fn of_page(
@@ -119,7 +119,7 @@ fn read(found_row: &SqliteRow, owner: Option<&str>, found: &mut Findings) -> Opt
         call.delivered_at,
     ];
     let steps: Vec<Instant> = steps.into_iter().flatten().collect();
-    let slack = Duration::from_secs(5 * 60);
+    let slack = Duration::from_mins(5);
     if !steps.is_sorted_by(|a, b| earlier(*a, slack) <= *b) {
         let what = format!("{} was answered before it was accepted", name(&call));
         found.add(owner, "I21", what);

@@ -126,13 +126,11 @@ fn course(history: &History, found: &mut Findings) {
 }
 
 fn may_follow(was: Status, status: Status, action: Action) -> bool {
-    match (was, status) {
-        (Status::Open, _) => true,
-        (Status::Unknown, Status::Open) => false,
-        (Status::Unknown, Status::Unknown | Status::Succeeded | Status::Failed) => true,
-        (Status::Succeeded | Status::Failed, Status::Open | Status::Unknown) => false,
-        (Status::Succeeded | Status::Failed, Status::Succeeded | Status::Failed) => {
-            was == status || action == Action::Corrected
+    match was {
+        Status::Open => true,
+        Status::Unknown => status != Status::Open,
+        Status::Succeeded | Status::Failed => {
+            was == status || (status.is_closed() && action == Action::Corrected)
         }
     }
 }

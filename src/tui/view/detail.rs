@@ -298,6 +298,10 @@ fn closings(model: &Model, view: &DetailView, width: usize, out: &mut Vec<Spans>
 fn ruling_text(model: &Model, ruling: &Ruling) -> (Role, String) {
     match ruling {
         Ruling::OnePerson => (Role::Good, "you may: token and note".to_owned()),
+        Ruling::SecondPerson { .. } if model.person.alone => {
+            let text = "not here: it needs a second person, and no reviewers are configured";
+            (Role::Dim, text.to_owned())
+        }
         Ruling::SecondPerson { typed_ref } => {
             let id = if *typed_ref {
                 " with the provider's id"

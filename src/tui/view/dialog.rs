@@ -77,6 +77,7 @@ pub fn draw(model: &Model, frame: &mut Frame<'_>, dialog: &Dialog) {
 
 /// A text that waits for esc.
 pub fn popup(model: &Model, frame: &mut Frame<'_>, title: &str, text: &str) {
+    dim(frame);
     let width = frame.area().width.saturating_sub(2).min(66);
     let lines = format::wrap(text, usize::from(width.saturating_sub(4)));
     let height = u16::try_from(lines.len() + 4).unwrap_or(u16::MAX);
@@ -149,10 +150,10 @@ fn panel(model: &Model, frame: &mut Frame<'_>, area: Rect, title: &str) -> Rect 
 
 /// What is asked, in the tool's own word.
 pub fn verb(model: &Model, dialog: &Dialog) -> String {
-    let word = dialog
-        .asked
-        .as_ref()
-        .map_or("succeeded", |a| model.word(&a.op.row.tool));
+    let mut rows = model.list.entries().iter().map(|e| &e.listed.row);
+    let word = rows
+        .find(|r| r.id == *dialog.frozen.operation())
+        .map_or("succeeded", |r| model.word(&r.tool));
     match dialog.frozen.ask() {
         Ask::Lookup => "look up".to_owned(),
         Ask::Close(Closing::Succeeded) => format!("close as {word}"),

@@ -48,16 +48,6 @@ impl Regions {
     }
 }
 
-/// The banners of the present model, most urgent first.
-#[must_use]
-pub fn banners(model: &Model) -> usize {
-    let problem = model.reading.problem.is_some();
-    usize::from(problem)
-        + usize::from(model.health.alarm.is_some())
-        + usize::from(model.environment.notice.is_some())
-        + usize::from(!model.scoreboard.is_empty())
-}
-
 /// The layout of `model`.
 #[must_use]
 pub fn of(model: &Model) -> Regions {
@@ -69,8 +59,13 @@ pub fn of(model: &Model) -> Regions {
         };
     }
     let full = width >= FULL.0 && height >= FULL.1;
-    let most = if full { 4 } else { 1 };
-    let banners = u16::try_from(banners(model)).unwrap_or(most).min(most);
+    let most = match height {
+        ..20 => 1,
+        20..28 => 2,
+        _ => 5,
+    };
+    let wanted = super::banner::lines(model, usize::from(width)).len();
+    let banners = u16::try_from(wanted).unwrap_or(most).min(most);
     let mut y = 0;
     let mut take = |lines: u16| {
         let area = Rect::new(0, y, width, lines);

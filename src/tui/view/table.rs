@@ -368,7 +368,7 @@ fn settles(model: &Model, entry: &Entry) -> Option<String> {
         (Some(Verdict::SecondEffect), _) => "R two effects",
         (Some(Verdict::Pending), _) => "wait, not final",
         (_, Some(at)) if row.status == Status::Unknown => {
-            return Some(format!("wait {}", format::left(at, model.now)));
+            return Some(format!("L or wait {}", format::left(at, model.now)));
         }
         (Some(Verdict::Refused), _) => "F refused",
         (Some(Verdict::Absent), _) => "F absent",
