@@ -144,11 +144,11 @@ impl Runner {
                 Some(Message::Detail { serial, id, result })
             }
             Effect::Ask { serial, frozen } => {
-                let asked = self
-                    .gate
-                    .ask(frozen.operation(), frozen.ask(), frozen.by())
-                    .await;
-                let result = asked.map(Box::new).map_err(|e| e.to_string());
+                let id = frozen.operation();
+                let result = match self.gate.ask(id, frozen.ask(), frozen.by()).await {
+                    Ok(asked) => Ok(Box::new(asked)),
+                    Err(error) => Err(self.failure(id, &error).await.why),
+                };
                 Some(Message::Asked { serial, result })
             }
             Effect::Decide {
