@@ -24,7 +24,7 @@ use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, kill_current_process_group};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::{self, unix::SignalKind};
 
 use super::format;
 use super::model::Model;
@@ -223,18 +223,20 @@ impl Screen {
 /// Longest wait between asking the group to stop and having been stopped.
 const STOPPING: Duration = Duration::from_millis(200);
 
-/// Stops the process group, as ctrl-z does, and comes back when it goes on.
+/// The signal that a stopped process goes on.
 ///
 /// # Errors
-/// No handler for the signal that it goes on.
-pub async fn stop_group() -> io::Result<()> {
-    let goes_on = SignalKind::from_raw(Signal::CONT.as_raw());
-    let mut goes_on = signal(goes_on)?;
+/// There can be no handler for it.
+pub fn goes_on() -> io::Result<signal::unix::Signal> {
+    signal::unix::signal(SignalKind::from_raw(Signal::CONT.as_raw()))
+}
+
+/// Stops the process group, as ctrl-z does, and comes back when it goes on.
+pub async fn stop_group(goes_on: &mut signal::unix::Signal) {
     // The signal may stop the process only after this call has returned. An orphaned group is not
     // stopped at all; then the screen simply comes back.
     let _ = kill_current_process_group(Signal::TSTP);
     let _ = tokio::time::timeout(STOPPING, goes_on.recv()).await;
-    Ok(())
 }
 
 /// Throws away what was typed and not read yet.
