@@ -3,7 +3,7 @@
 use crate::cli::is_inert;
 use crate::escapes::{Escape, escapes};
 use crate::pty::Pty;
-use crate::stage::{LARGE, SOON, Stage, selected};
+use crate::stage::{SOON, Stage, TALL, selected};
 
 /// Title, clipboard, a report that types, colours, a C1 control, reordering and hiding.
 const HOSTILE: &str = "\u{1b}]0;owned\u{7}\u{1b}]52;c;b3duZWQ=\u{7}\u{1b}[6n\u{1b}[5;31mPWNED\u{1b}c\
@@ -14,8 +14,8 @@ fn assert_only_ours(raw: &[u8]) {
     for escape in escapes(raw) {
         let ours = match &escape {
             Escape::Csi(p, 'h' | 'l') => ["?25", "?1049", "?2004", "?2026"].contains(&p.as_str()),
-            // Blinking is not ours.
-            Escape::Csi(p, 'm') => !p.split(';').any(|n| n == "5"),
+            // The note's red is not the way in which the screen says a colour.
+            Escape::Csi(p, 'm') => !["5", "31", "5;31"].contains(&p.as_str()),
             Escape::Csi(p, 'H' | 'J' | 'K') => p.chars().all(|c| c.is_ascii_digit() || c == ';'),
             Escape::Osc(text) => text.starts_with("9;samekey: "),
             // The bell that goes with the notice.
@@ -30,7 +30,7 @@ fn assert_only_ours(raw: &[u8]) {
 fn a_hostile_note_is_shown_and_never_acts_i31_u49_u50() {
     let stage = Stage::new("saved-500-with-effect");
     let op = stage.refund("4417");
-    let mut pty = stage.watch(LARGE);
+    let mut pty = stage.watch(TALL);
     pty.wait("the row and its history", |s| {
         selected(s).contains("? unknown") && s.contents().contains("TIMELINE")
     });
@@ -44,7 +44,9 @@ fn a_hostile_note_is_shown_and_never_acts_i31_u49_u50() {
     pty.wait("what was pasted", |s| {
         s.contents().matches("PWNED").count() >= 2
     });
-    pty.keys("esc q");
+    pty.keys("esc");
+    pty.wait_gone("[ Cancel ]");
+    pty.keys("q");
     assert!(pty.exit(SOON).success());
     assert_only_ours(&pty.raw());
 
@@ -57,7 +59,7 @@ fn a_hostile_note_is_shown_and_never_acts_i31_u49_u50() {
 /// What the provider says about its refusal, and what the ledger's file is called.
 #[test]
 fn hostile_words_of_a_provider_and_of_a_file_never_act_f92_u49() {
-    let stage = Stage::new("honest");
+    let stage = Stage::with("honest", "");
     let scenario = stage.home.path("hostile.toml");
     let message: String = HOSTILE
         .chars()
@@ -70,7 +72,7 @@ fn hostile_words_of_a_provider_and_of_a_file_never_act_f92_u49() {
     std::fs::write(&scenario, script).expect("written");
     let mut command = stage.command(&["sim", "--scenario", "hostile.toml"]);
     command.cwd(stage.home.path(""));
-    let sim = Pty::spawn(command, LARGE);
+    let sim = Pty::spawn(command, TALL);
     let address = sim.wait_for("127.0.0.1:");
     stage.home.config(&format!(
         "[providers.stripe]\nbase_url = \"http://{}\"\n[ui]\nrefresh = \"60s\"\n",
@@ -115,13 +117,13 @@ fn hostile_words_of_a_provider_and_of_a_file_never_act_f92_u49() {
             "{args:?} {ran:?}"
         );
     }
-    let mut pty = Pty::spawn(stage.command(&["--no-engine", "--ledger", &ledger]), LARGE);
+    let mut pty = Pty::spawn(stage.command(&["--no-engine", "--ledger", &ledger]), TALL);
     pty.wait_for("5 Failed 1");
     pty.keys("5");
     pty.wait("the row", |s| selected(s).contains("4417"));
     pty.keys("enter");
     pty.wait_for("PWNED");
-    pty.keys("esc q");
+    pty.keys("ctrl-c ctrl-c");
     assert!(pty.exit(SOON).success());
     assert_only_ours(&pty.raw());
 }

@@ -20,11 +20,15 @@ fn in_flight() -> (Stage, Pty) {
     let pty = Pty::spawn(stage.command(&[]), SMALL);
     pty.wait_for("0/8");
     stage.queue("4417");
-    pty.wait_for("in flight 1");
+    pty.wait("one in flight", |s| s.contents().contains("flight 1"));
     wait_until("the provider has it", || {
         (stage.sim.effects().len() == 1).then_some(())
     });
     (stage, pty)
+}
+
+fn is_in_flight(text: &str) -> bool {
+    text.contains("flight ") && !text.contains("flight 0")
 }
 
 fn assert_restored(pty: &Pty) {
@@ -78,8 +82,9 @@ fn a_second_ctrl_c_leaves_at_once_and_says_what_is_left_u55() {
 #[test]
 fn ctrl_c_is_asked_twice_before_anything_ends() {
     let stage = Stage::new("honest");
+    stage.refund("4417");
     let mut pty = stage.watch(SMALL);
-    pty.wait_for("OPERATION");
+    pty.wait_for("4 Succeeded 1");
     pty.keys("ctrl-c");
     pty.wait_for("ctrl-c again quits");
     pty.keys("ctrl-c");
@@ -92,10 +97,7 @@ fn the_demo_quits_in_time_while_calls_time_out_u55() {
     let stage = Stage::new("honest");
     let args = ["demo", "--scenario", "timeout-before-effect"];
     let mut pty = Pty::spawn(stage.command(&args), SMALL);
-    pty.wait("some in flight", |s| {
-        let text = s.contents();
-        text.contains("in flight") && !text.contains("in flight 0")
-    });
+    pty.wait("some in flight", |s| is_in_flight(&s.contents()));
     pty.keys("q");
     pty.wait_for("stopping for");
     assert!(pty.exit(DRAIN).success());
@@ -136,7 +138,7 @@ fn a_terminal_that_will_vanish() {
     // Without one there is no SIGHUP: only looking can tell that the terminal is gone.
     command.set_controlling_tty(controlling.is_some());
     let inner = Pty::spawn(command, SMALL);
-    inner.wait_for("op_…");
+    inner.wait("some in flight", |s| is_in_flight(&s.contents()));
     println!("\ninner process {} is ready", inner.pid().as_raw_nonzero());
     inner.wait("the end", |_| false);
 }

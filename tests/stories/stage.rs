@@ -13,6 +13,8 @@ use crate::pty::Pty;
 
 pub const SMALL: (u16, u16) = (80, 24);
 pub const LARGE: (u16, u16) = (120, 40);
+/// Room for a whole history.
+pub const TALL: (u16, u16) = (120, 70);
 /// Longest time for anything that has no bound of its own.
 pub const SOON: Duration = Duration::from_secs(20);
 
@@ -161,6 +163,12 @@ fn submit<'a>(order: &'a str, more: &[&'a str]) -> Vec<String> {
 /// The end of an operation id, which confirms.
 pub fn token(op: &str) -> &str {
     &op[op.len() - 4..]
+}
+
+/// What is on the screen as one line of words, without frames and line ends.
+pub fn words(screen: &vt100::Screen) -> String {
+    let text = screen.contents().replace('│', " ");
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// The operation that the open dialog is about.

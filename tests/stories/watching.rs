@@ -1,12 +1,12 @@
 //! What other processes do appears by itself: the screen reads once a minute unless it is told.
 
-use crate::stage::{LARGE, Stage, selected, token};
+use crate::stage::{Stage, TALL, selected, token};
 
 #[test]
 fn what_others_do_appears_without_a_key() {
     let stage = Stage::new("saved-500-with-effect");
     let op = stage.refund("4417");
-    let mut pty = stage.watch(LARGE);
+    let mut pty = stage.watch(TALL);
     pty.wait("the row and its history", |s| {
         selected(s).contains("? unknown") && s.contents().contains("TIMELINE")
     });
@@ -33,6 +33,8 @@ fn what_others_do_appears_without_a_key() {
         row.contains(token(&op)) && row.contains("left: reviewer:anna")
     });
     pty.wait_for("3 Unknown 1");
+    pty.keys(".");
+    pty.wait_for(&format!("op_…{}", token(&other)));
     pty.keys("j");
     pty.wait_gone(&format!("op_…{}", token(&op)));
 }
