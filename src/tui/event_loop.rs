@@ -79,6 +79,7 @@ pub async fn run(
     };
     let mut drain = pin!(drain);
     let mut begin = Some(begin);
+    let watch = tokio::spawn(terminal::watch(PULSE));
     let end = drive(
         &mut model,
         &mut screen,
@@ -92,11 +93,13 @@ pub async fn run(
         tracing::warn!(%error, "the terminal is gone");
         End::Vanished
     });
-    if end == End::Vanished
-        && let Some(begin) = begin.take()
-    {
-        let _ = begin.send(());
-        let _ = tokio::time::timeout(DRAIN_UNSEEN, drain).await;
+    watch.abort();
+    if end == End::Vanished {
+        terminal::stop_reading();
+        if let Some(begin) = begin.take() {
+            let _ = begin.send(());
+            let _ = tokio::time::timeout(DRAIN_UNSEEN, drain).await;
+        }
     }
     if end == End::Left {
         terminal::tell(&left_behind(&model));
