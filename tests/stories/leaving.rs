@@ -1,18 +1,23 @@
 //! Every way out: quitting with something in flight, signals, and a terminal that is gone.
 
+use std::io::Read;
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use portable_pty::{ChildKiller, PtyPair, PtySize, native_pty_system};
+use rustix::process::Signal;
 
 use crate::escapes::modes;
 use crate::pty::{Pty, cpu_of};
-use crate::stage::{SMALL, SOON, Stage, state, wait_until};
+use crate::stage::{SMALL, SOON, Stage, wait_until};
 
 /// The provider makes the first refund and says nothing; an engine that died is missed soon.
 const SILENT: &str = "timeout-after-effect:1";
 const SETTINGS: &str = "[engine]\nlease = \"2s\"\npoll = \"100ms\"\n[ui]\nrefresh = \"60s\"\n";
 /// The engine's time to stop, and the time to write down what was cut off, on a busy machine.
 const DRAIN: Duration = Duration::from_secs(12);
+/// Two seconds where nobody can see it any more, and as much again for a busy machine.
+const UNSEEN: Duration = Duration::from_secs(4);
 
 /// The screen with its engine, whose one request waits for an answer.
 fn in_flight() -> (Stage, Pty) {
@@ -118,67 +123,82 @@ fn sigterm_drains_and_restores_the_terminal_u29_u55() {
 fn sighup_ends_it_soon_and_restores_the_terminal_u29_u33() {
     let (stage, mut pty) = in_flight();
     pty.signal(Signal::HUP);
-    assert!(pty.exit(Duration::from_secs(4)).success());
+    assert!(pty.exit(UNSEEN).success());
     assert_restored(&pty);
     assert_nothing_lost(&stage);
 }
 
-/// A terminal of its own for the program, until this is killed.
-#[test]
-#[ignore = "run by the story below, on a terminal"]
-fn a_terminal_that_will_vanish() {
-    let [home, controlling] = ["SAMEKEY_STORY_HOME", "SAMEKEY_STORY_CONTROLLING"]
-        .map(|name| std::env::vars().find(|(n, _)| n == name).map(|(_, v)| v));
-    let home = home.expect("the story's home");
-    let mut command = Pty::command(env!("CARGO_BIN_EXE_samekey"));
-    command.args(["demo", "--scenario", "timeout-before-effect"]);
-    command.cwd(&home);
-    command.env("HOME", &home);
-    command.env("TMPDIR", &home);
-    // Without one there is no SIGHUP: only looking can tell that the terminal is gone.
-    command.set_controlling_tty(controlling.is_some());
-    let inner = Pty::spawn(command, SMALL);
-    inner.wait("some in flight", |s| is_in_flight(&s.contents()));
-    println!("\ninner process {} is ready", inner.pid().as_raw_nonzero());
-    inner.wait("the end", |_| false);
+/// Reads a terminal, nobody else holding it, until it shows what `is` wants.
+fn read_until(reader: &mut dyn Read, parser: &mut vt100::Parser, is: impl Fn(&str) -> bool) {
+    let mut buffer = [0; 16 * 1024];
+    while !is(&parser.screen().contents()) {
+        let read = reader.read(&mut buffer).unwrap_or(0);
+        let text = parser.screen().contents();
+        assert!(read > 0, "it ended too soon\n{text}");
+        parser.process(&buffer[..read]);
+    }
 }
 
+/// Closes the terminal under the program while one request is in flight. Without a controlling
+/// terminal there is no SIGHUP: only looking can tell that it is gone.
 fn vanish(controlling: bool) {
-    let stage = Stage::new("honest");
-    let mut command = Pty::command(std::env::current_exe().expect("this program"));
-    let name = "leaving::a_terminal_that_will_vanish";
-    command.args([name, "--exact", "--ignored", "--nocapture"]);
-    command.env("SAMEKEY_STORY_HOME", stage.home.path(""));
-    if controlling {
-        command.env("SAMEKEY_STORY_CONTROLLING", "1");
-    }
-    let mut host = Pty::spawn(command, SMALL);
-    let text = host.wait_for("is ready");
-    let pid: u32 = text
-        .split("inner process ")
-        .nth(1)
-        .and_then(|t| t.split_whitespace().next()?.parse().ok())
-        .expect("a process id");
+    let stage = Stage::with(SILENT, SETTINGS);
+    let pair = native_pty_system().openpty(PtySize {
+        rows: SMALL.1,
+        cols: SMALL.0,
+        ..PtySize::default()
+    });
+    let PtyPair { slave, master } = pair.expect("a pseudo-terminal");
+    let mut command = stage.command(&[]);
+    command.set_controlling_tty(controlling);
+    let mut child = slave.spawn_command(command).expect("a child");
+    drop(slave);
+    let watchdog = Watchdog::over(child.clone_killer());
+    let mut reader = master.try_clone_reader().expect("a reader");
+    let mut parser = vt100::Parser::new(SMALL.1, SMALL.0, 0);
+    read_until(&mut reader, &mut parser, |text| text.contains("0/8"));
+    stage.queue("4417");
+    read_until(&mut reader, &mut parser, |text| text.contains("flight 1"));
+    wait_until("the provider has it", || {
+        (stage.sim.effects().len() == 1).then_some(())
+    });
+    let pid = child.process_id().expect("a process");
     let before = cpu_of(pid).expect("it runs");
-    host.signal(Signal::KILL);
-    host.exit(SOON);
+    drop((reader, master));
+
     let gone = Instant::now();
     let mut used = before;
-    while state(pid).is_some_and(|s| s != 'Z') {
+    let status = loop {
         used = cpu_of(pid).unwrap_or(used);
-        if gone.elapsed() > Duration::from_secs(4) {
-            let raw = i32::try_from(pid).expect("an id");
-            let _ = kill_process(Pid::from_raw(raw).expect("an id"), Signal::KILL);
-            panic!("still running after {:?}", gone.elapsed());
+        if let Some(status) = child.try_wait().expect("a child") {
+            break status;
         }
-        std::thread::sleep(Duration::from_millis(10));
-    }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    drop(watchdog);
     let (took, burnt) = (gone.elapsed(), used.saturating_sub(before));
     println!("gone after {took:?}, {burnt:?} of processor time");
-    assert!(
-        burnt < took / 2 + Duration::from_millis(300),
-        "{burnt:?} in {took:?}"
-    );
+    assert!(status.success(), "{status:?}");
+    assert!(took < UNSEEN, "{took:?}");
+    assert!(burnt < Duration::from_millis(500), "{burnt:?}");
+    assert_nothing_lost(&stage);
+}
+
+/// Kills a process that hangs, so that reading its terminal ends.
+struct Watchdog {
+    _ended: mpsc::Sender<()>,
+}
+
+impl Watchdog {
+    fn over(mut child: Box<dyn ChildKiller + Send + Sync>) -> Self {
+        let (sender, ended) = mpsc::channel();
+        std::thread::spawn(move || {
+            if ended.recv_timeout(2 * SOON) == Err(mpsc::RecvTimeoutError::Timeout) {
+                let _ = child.kill();
+            }
+        });
+        Self { _ended: sender }
+    }
 }
 
 #[test]

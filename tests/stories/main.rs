@@ -6,6 +6,13 @@
 //! Not here: a panic of the screen (U29, U32), since the program has no switch to break itself;
 //! `tests/tui_terminal.rs` proves it on the same screen with a child that panics.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test fails by panicking and may say what it measured"
+)]
+
 #[path = "../common/cli.rs"]
 mod cli;
 #[path = "../common/pty.rs"]
