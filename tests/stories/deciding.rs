@@ -72,7 +72,7 @@ fn an_unknown_row_is_looked_up_and_closed_with_token_and_note() {
 /// Reading fails: the screen turns stale and nobody may act on it; then it comes back by itself.
 #[test]
 fn a_ledger_that_cannot_be_read_turns_the_screen_stale_and_refuses_u20() {
-    let stage = Stage::with("saved-500-with-effect", "[ui]\nrefresh = \"1s\"\n");
+    let stage = Stage::with("saved-500-with-effect", "[ui]\nrefresh = \"2s\"\n");
     let op = stage.refund("4417");
     let mut pty = stage.watch(LARGE);
     pty.wait("the row", |s| selected(s).contains("? unknown"));

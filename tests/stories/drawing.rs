@@ -6,6 +6,8 @@ use crate::escapes::{Escape, escapes};
 use crate::pty::Pty;
 use crate::stage::{LARGE, SMALL, SOON, Stage, selected, token};
 
+type Shows = fn(&str) -> bool;
+
 const CLEAR: &str = "\u{1b}[2J";
 const FRAME: &str = "\u{1b}[?2026h";
 
@@ -32,7 +34,6 @@ fn every_size_is_drawn_and_only_a_resize_clears_u37_u42() {
     pty.wait_for("anna: seen it");
     assert_eq!(clearing_frames(&pty), start, "none in steady state");
 
-    type Shows = fn(&str) -> bool;
     let sizes: [((u16, u16), Shows); 5] = [
         ((60, 16), |t| {
             t.contains("OPERATION") && !t.contains("TIMELINE")

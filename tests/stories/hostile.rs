@@ -1,5 +1,7 @@
 //! Text from outside that would act on a terminal.
 
+use std::fmt::Write as _;
+
 use crate::cli::is_inert;
 use crate::escapes::{Escape, escapes};
 use crate::pty::Pty;
@@ -61,10 +63,10 @@ fn a_hostile_note_is_shown_and_never_acts_i31_u49_u50() {
 fn hostile_words_of_a_provider_and_of_a_file_never_act_f92_u49() {
     let stage = Stage::with("honest", "");
     let scenario = stage.home.path("hostile.toml");
-    let message: String = HOSTILE
-        .chars()
-        .map(|c| format!("\\u{:04x}", u32::from(c)))
-        .collect();
+    let mut message = String::new();
+    for c in HOSTILE.chars() {
+        write!(message, "\\u{:04x}", u32::from(c)).expect("written");
+    }
     let script = format!(
         "about = \"A refusal with a sting.\"\n[[step]]\neffect = false\nsaved = true\n[step.answer]\n\
          status = 400\ntype = \"invalid_request_error\"\ncode = \"charge_disputed\"\nmessage = \"{message}\"\n"
