@@ -13,11 +13,14 @@ use std::time::Duration;
 use common::provider::{FakeProvider, Script, refund_of};
 use common::world::{World, agent, refund, terms, tool};
 use samekey::clock::Clock;
-use samekey::domain::operation::{FailureClass, Status, UnknownReason};
+use samekey::domain::guard::Role;
+use samekey::domain::operation::{Closing, Contradiction, FailureClass, Status, UnknownReason};
 use samekey::domain::outcome::{Outcome, OutcomeClass};
 use samekey::domain::tool_call::{RejectClass, ToolResult};
 use samekey::domain::transition::Lookup;
 use samekey::engine::{Engine, EngineState};
+use samekey::ledger::PageQuery;
+use samekey::review::Ask;
 
 const TIMEOUT: Script = Script::Class(OutcomeClass::SideEffectUnknown);
 
@@ -326,7 +329,7 @@ async fn nothing_is_opened_while_the_provider_cannot_be_read_m8() {
     assert!(
         world
             .ledger
-            .page(&Default::default())
+            .page(&PageQuery::default())
             .await
             .expect("page")
             .rows
@@ -432,4 +435,56 @@ async fn a_reply_about_another_amount_is_no_success() {
     wrong.object = Some(refund_of(&row));
     provider.then(Script::Outcome(Box::new(wrong)));
     assert_eq!(status(&world.ask("a", &refund("2", 100)).await), "checking");
+}
+
+/// A typed id accepted while the provider was silent is fetched as soon as it answers; one that turns
+/// out not to exist contradicts the row (protocol, "Evidence, verdicts, closing").
+#[tokio::test(flavor = "multi_thread")]
+async fn a_typed_id_accepted_unseen_is_fetched_by_the_engine() {
+    let provider = FakeProvider::new([Script::Class(OutcomeClass::ServerError)]);
+    let world = World::new(provider.clone()).await;
+    world.ask("a", &refund("4417", 3800)).await;
+    provider.unreadable(true);
+    let gate = world.gate(&[("ann", Role::Reviewer), ("lea", Role::Lead)]);
+    let person = |name: &str| {
+        gate.person(Some(&name.parse().expect("a name")))
+            .expect("known")
+    };
+    let row = world.only().await.op.row;
+    let close = Ask::Close(Closing::Succeeded);
+    let typed = Some("re_typed".parse().expect("a ref"));
+    let proposed = gate
+        .decide(
+            &row.id,
+            close,
+            &person("ann"),
+            "the bank says so",
+            Some(row.version),
+            typed,
+        )
+        .await
+        .expect("proposed");
+    assert!(proposed.proposed);
+    let version = Some(proposed.op.row.version);
+    let closed = gate
+        .decide(
+            &row.id,
+            Ask::Approve,
+            &person("lea"),
+            "agreed",
+            version,
+            None,
+        )
+        .await
+        .expect("closed");
+    assert_eq!(closed.op.row.status, Status::Succeeded);
+    provider.unreadable(false);
+    let engine = Engine::start(world.deps());
+    let mut changes = world.ledger.changed();
+    while world.only().await.op.row.contradicted.is_none() {
+        changes.changed().await.expect("the ledger lives");
+    }
+    let contradicted = world.only().await.op.row.contradicted;
+    assert_eq!(contradicted, Some(Contradiction::RefMismatch));
+    engine.stop(Duration::from_secs(5)).await;
 }

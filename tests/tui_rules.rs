@@ -77,9 +77,9 @@ fn lower_case_looks_and_upper_case_acts() {
         .iter()
         .filter(|b| b.action.acts() && b.action != Action::Note)
     {
-        let upper = |k: &&str| k.len() == 1 && k.chars().all(char::is_uppercase);
+        let upper = |k: &str| k.len() == 1 && k.chars().all(char::is_uppercase);
         assert!(
-            binding.keys.iter().all(|k| upper(&k)),
+            binding.keys.iter().all(|k| upper(k)),
             "{:?}",
             binding.action
         );
@@ -321,17 +321,29 @@ fn red_and_green_are_told_apart_by_neither_colour_in_deuteranopia() {
 
 #[test]
 fn the_ascii_screen_is_ascii() {
-    let mut setup = kit::setup((120, 40));
+    let mut setup = kit::setup((160, 50));
     setup.theme = Theme::new(ThemeName::Default, false, true);
     let mut stage = kit::Stage::new(setup, kit::mixed_rows());
-    stage.dialog("j F", samekey::tui::action::Level::TokenAndNote);
-    for text in [stage.text(), {
-        stage.keys("esc ?");
-        stage.text()
-    }] {
+    let check = |stage: &kit::Stage| {
+        let text = stage.text();
         let odd: String = text.chars().filter(|c| !c.is_ascii()).collect();
         assert_eq!(odd, "", "{text}");
-    }
+    };
+    check(&stage);
+    stage.keys("6 j enter");
+    check(&stage);
+    stage.keys("w ?");
+    check(&stage);
+    stage.keys("esc / 'status:x' enter");
+    check(&stage);
+    stage.keys("esc F");
+    check(&stage);
+    stage.gate_asks(samekey::tui::action::Level::TokenAndNote);
+    stage.draw();
+    check(&stage);
+    stage.keys("tab '5521' tab 'seen' ctrl-y");
+    assert!(stage.text().contains("closing..."));
+    check(&stage);
 }
 
 #[test]

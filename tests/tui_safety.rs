@@ -459,7 +459,7 @@ fn it_says_closing_until_the_ledger_has_it_u21() {
     stage.dialog("j F", Level::TokenAndNote);
     stage.keys(FILLED);
     stage.keys("ctrl-y");
-    assert!(stage.text().contains("closing …"));
+    assert!(stage.text().contains("closing…"));
     stage.refresh();
     assert_eq!(
         stage.model.list.current().expect("row").listed.row.status,

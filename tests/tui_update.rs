@@ -71,6 +71,7 @@ fn an_answer_for_an_old_list_changes_nothing_u27() {
         review: None,
         tools: std::collections::BTreeMap::new(),
         engines: samekey::tui::message::Engines::default(),
+        standing: Vec::new(),
     };
     stage.give(Message::Loaded(Box::new(loaded)));
     assert!(stage.model.list.entries().is_empty());
@@ -435,6 +436,34 @@ fn the_demo_s_scoreboard_stands_under_the_header_in_one_line_or_two() {
         );
         assert_eq!(stage.model.list.visible().len(), 5, "the list made room");
     }
+}
+
+#[test]
+fn a_tool_that_stands_still_is_told() {
+    let mut stage = Stage::open(SIZE, mixed_rows());
+    stage.standing = vec![samekey::tui::message::Standing {
+        tool: name("issue_refund"),
+        why: "paused by engine: credentials; nothing is sent".into(),
+    }];
+    stage.refresh();
+    assert!(
+        stage
+            .text()
+            .contains("issue_refund: paused by engine: credentials")
+    );
+}
+
+#[test]
+fn a_ledger_that_sleeps_does_not_stop_the_keys_u43() {
+    let mut stage = Stage::open(SIZE, mixed_rows());
+    stage.deaf = true;
+    stage.refresh();
+    let revision = stage.model.revision;
+    stage.keys("j");
+    assert_eq!(stage.model.list.cursor(), Some(&op_id(0x5521)));
+    assert!(stage.model.revision > revision, "a frame is due at once");
+    stage.keys("? esc t");
+    assert_eq!(stage.model.times, Times::Utc);
 }
 
 #[test]

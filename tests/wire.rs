@@ -17,6 +17,7 @@ use samekey::config::Secret;
 use samekey::domain::evidence::Verdict;
 use samekey::domain::operation::{Closing, Status};
 use samekey::domain::policy::Terms;
+use samekey::ledger::PageQuery;
 use samekey::provider::SharedProvider;
 use samekey::provider::stripe::{Stripe, StripeConfig};
 use samekey::review::{Ask, GateError};
@@ -137,7 +138,7 @@ async fn every_scenario_has_at_most_one_effect_i11() {
                 .await;
             let row = world
                 .ledger
-                .page(&Default::default())
+                .page(&PageQuery::default())
                 .await
                 .expect("page")
                 .rows
@@ -168,6 +169,10 @@ async fn a_provider_that_is_down_opens_nothing() {
     simulator.stop().await;
     let result = world.ask("toolu_01", &refund("4417", 3800)).await;
     assert_eq!(result.status(), "rejected");
-    let page = world.ledger.page(&Default::default()).await.expect("page");
+    let page = world
+        .ledger
+        .page(&PageQuery::default())
+        .await
+        .expect("page");
     assert!(page.rows.is_empty());
 }

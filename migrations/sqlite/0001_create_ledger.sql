@@ -191,6 +191,7 @@ CREATE TABLE evidence (
     observed_at  INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX evidence_by_operation ON evidence (operation_id, evidence_id);
+CREATE INDEX evidence_typed ON evidence (operation_id) WHERE source = 'typed_ref' AND kind = 'unreachable';
 
 CREATE TRIGGER evidence_replaces_nothing BEFORE INSERT ON evidence
 WHEN EXISTS (SELECT 1 FROM evidence WHERE evidence_id = NEW.evidence_id)

@@ -1,7 +1,8 @@
-//! The sweep: deadlines, attempts whose driver is gone, probes of open circuits. Nothing here sends
-//! an effect (L3, L4).
+//! The sweep: deadlines, attempts whose driver is gone, typed ids nobody fetched, probes of open
+//! circuits. Nothing here sends an effect (L3, L4).
 
 use super::EngineDeps;
+use crate::domain::ids::OperationId;
 use crate::domain::policy::CircuitState;
 use crate::domain::transition::Event;
 use crate::ledger::LedgerError;
@@ -21,6 +22,7 @@ pub(super) async fn sweep(deps: &EngineDeps) -> Result<(), LedgerError> {
     for id in deps.ledger.sweepable().await? {
         let _ = deps.ledger.apply(&id, Event::Interrupted).await?;
         let _ = deps.ledger.apply(&id, Event::Swept).await?;
+        fetch_typed(deps, &id).await?;
     }
     for state in deps.ledger.tools().await? {
         let CircuitState::Open { probe_at, .. } = state.circuit.state else {
@@ -36,6 +38,32 @@ pub(super) async fn sweep(deps: &EngineDeps) -> Result<(), LedgerError> {
             let succeeded = provider.probe().await;
             deps.ledger.probed(&state.tool, succeeded).await?;
         }
+    }
+    Ok(())
+}
+
+/// Fetches a provider id that a person typed while the provider was unreachable; one that does not
+/// match contradicts its row (`ref_mismatch`).
+async fn fetch_typed(deps: &EngineDeps, id: &OperationId) -> Result<(), LedgerError> {
+    let Some(detail) = deps.ledger.detail(id).await? else {
+        return Ok(());
+    };
+    let Some(typed) = detail.op.awaits_fetch() else {
+        return Ok(());
+    };
+    let name = &detail.op.row.provider;
+    let Some(provider) = deps.providers.get(name) else {
+        return Ok(());
+    };
+    if deps.ledger.take_read(name).await?.is_err() {
+        return Ok(());
+    }
+    if let Ok(object) = provider.fetch(typed).await {
+        let taken = false;
+        let _ = deps
+            .ledger
+            .apply(id, Event::RefFetched { object, taken })
+            .await?;
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ mod lead;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::clock::Clock;
 use crate::domain::evidence::Source;
@@ -22,6 +23,11 @@ use crate::domain::text::SafeText;
 use crate::domain::transition::{Event, Lookup, Next, Observed, Refusal, Step};
 use crate::ledger::{LedgerError, LookupBusy, SharedLedger, mark_taken};
 use crate::provider::SharedProvider;
+
+/// A read token further away than this is refused instead of waited for.
+const LONGEST_READ_WAIT: Duration = Duration::from_secs(1);
+/// How often somebody else may take the token first.
+const READ_WAITS: u32 = 5;
 
 /// Why the gate did not do it.
 #[derive(Debug, thiserror::Error)]
@@ -259,10 +265,11 @@ impl Gate {
         }
         let op = self.operation(id).await?;
         let provider = self.provider(&op.row.provider)?;
-        if let Err(wait) = self.ledger.take_read(&op.row.provider).await? {
-            return Err(GateError::ReadBudget(wait));
-        }
         self.ledger.begin_lookup(id, &by.name).await??;
+        if let Err(error) = self.read_token(&op.row.provider).await {
+            self.ledger.end_lookup(id).await?;
+            return Err(error);
+        }
         let seen = provider.lookup(&op.row).await;
         let observed = Observed {
             source: Source::ReviewLookup,
@@ -284,6 +291,18 @@ impl Gate {
             proposed: false,
             says,
         })
+    }
+
+    /// One read of the provider's budget; a short wait is waited out.
+    async fn read_token(&self, provider: &ProviderName) -> Result<(), GateError> {
+        for _ in 0..READ_WAITS {
+            match self.ledger.take_read(provider).await? {
+                Ok(()) => return Ok(()),
+                Err(wait) if wait > LONGEST_READ_WAIT => return Err(GateError::ReadBudget(wait)),
+                Err(wait) => self.clock.sleep(wait).await,
+            }
+        }
+        Err(GateError::ReadBudget(LONGEST_READ_WAIT))
     }
 
     async fn operation(&self, id: &OperationId) -> Result<Operation, GateError> {

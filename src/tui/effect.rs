@@ -7,17 +7,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 
 use super::action::{Ask, Frozen};
-use super::message::{DetailView, Edge, Engines, Failure, Loaded, Message, PageQuery, Tab};
+use super::message::{
+    DetailView, Edge, Engines, Failure, Loaded, Message, PageQuery, Standing, Tab,
+};
 use crate::clock::Clock;
 use crate::domain::earlier;
 use crate::domain::guard;
 use crate::domain::ids::{OperationId, ProviderRef, ToolName};
-use crate::domain::policy::Terms;
+use crate::domain::policy::{CircuitState, Terms};
 use crate::domain::review_event::ReviewRefusal;
 use crate::ledger::{LedgerError, SharedLedger};
 use crate::review::{Gate, GateError};
@@ -99,22 +102,51 @@ pub struct Load {
     pub review: bool,
 }
 
+/// Tasks that may wait for the ledger or a provider at once.
+const TASKS: usize = 16;
+
 /// Runs effects in tasks.
 #[derive(Clone)]
 pub struct Runner {
-    pub ledger: SharedLedger,
-    pub gate: Gate,
+    slots: Arc<Semaphore>,
+    ledger: SharedLedger,
+    gate: Gate,
     pub clock: Clock,
-    pub answers: mpsc::Sender<Message>,
+    answers: mpsc::Sender<Message>,
 }
 
 impl Runner {
+    /// A runner that sends its answers to `answers`.
+    #[must_use]
+    pub fn new(
+        ledger: SharedLedger,
+        gate: Gate,
+        clock: Clock,
+        answers: mpsc::Sender<Message>,
+    ) -> Self {
+        Self {
+            slots: Arc::new(Semaphore::new(TASKS)),
+            ledger,
+            gate,
+            clock,
+            answers,
+        }
+    }
+
     /// Starts the task for `effect`, if it is one for the ledger or the gate.
     pub fn start(&self, effect: Effect) {
         let runner = self.clone();
+        let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() else {
+            // A ledger that does not answer must not collect tasks for ever (I33).
+            if let Some(message) = lost(&effect, "too many questions wait for the ledger") {
+                let _ = self.answers.try_send(message);
+            }
+            return;
+        };
         tokio::spawn(async move {
+            let _slot = slot;
             // The inner task is never cancelled; its panic is an answer like any other.
-            let lost = lost(&effect);
+            let lost = lost(&effect, "a task of the screen panicked; see the log");
             let task = tokio::spawn({
                 let runner = runner.clone();
                 async move { runner.answer(effect).await }
@@ -233,6 +265,7 @@ impl Runner {
             review,
             tools,
             engines: self.engines().await?,
+            standing: self.standing().await?,
             page,
         })
     }
@@ -254,6 +287,28 @@ impl Runner {
             alive: sum.alive.saturating_add(1),
             workers: sum.workers.saturating_add(e.workers),
         }))
+    }
+
+    async fn standing(&self) -> Result<Vec<Standing>, LedgerError> {
+        let tools = self.ledger.tools().await?.into_iter();
+        let standing = tools.filter_map(|state| {
+            let why = match (&state.paused, &state.circuit.state) {
+                (Some((by, why)), _) => format!("paused by {by}: {why}; nothing is sent"),
+                (None, CircuitState::Open { since, .. }) => format!(
+                    "the provider has failed since {}; nothing is sent but a probe",
+                    since.format("%H:%M:%SZ")
+                ),
+                (None, CircuitState::Trial { .. }) => {
+                    "the provider answers again; one attempt at a time".to_owned()
+                }
+                (None, CircuitState::Closed) => return None,
+            };
+            Some(Standing {
+                tool: state.tool,
+                why,
+            })
+        });
+        Ok(standing.collect())
     }
 
     async fn more(&self, generation: u64, edge: Edge, query: PageQuery) -> Message {
@@ -319,8 +374,8 @@ impl Runner {
 }
 
 /// The answer where the task itself is lost.
-fn lost(effect: &Effect) -> Option<Message> {
-    let why = || "a task of the screen panicked; see the log".to_owned();
+fn lost(effect: &Effect, why: &str) -> Option<Message> {
+    let why = || why.to_owned();
     Some(match effect {
         Effect::Load(load) => Message::LoadFailed {
             generation: load.generation,

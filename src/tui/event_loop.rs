@@ -10,7 +10,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use crossterm::event::{Event, EventStream};
-use futures_util::Stream;
+use futures_util::{FutureExt as _, Stream};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Interval, MissedTickBehavior, Sleep, interval, sleep};
@@ -77,7 +77,7 @@ pub async fn run(
             std::future::pending::<()>().await;
         }
     };
-    let mut drain = pin!(drain);
+    let mut drain = pin!(drain.fuse());
     let mut begin = Some(begin);
     let watch = tokio::spawn(terminal::watch(PULSE));
     let end = drive(
@@ -98,8 +98,8 @@ pub async fn run(
         terminal::stop_reading();
         if let Some(begin) = begin.take() {
             let _ = begin.send(());
-            let _ = tokio::time::timeout(DRAIN_UNSEEN, drain).await;
         }
+        let _ = tokio::time::timeout(DRAIN_UNSEEN, drain).await;
     }
     if end == End::Left {
         terminal::tell(&left_behind(&model));

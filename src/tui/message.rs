@@ -90,6 +90,15 @@ pub struct Loaded {
     pub tools: BTreeMap<ToolName, Terms>,
     /// Engines that live, of whatever process.
     pub engines: Engines,
+    /// Tools that send nothing now, and why.
+    pub standing: Vec<Standing>,
+}
+
+/// A tool that stands still.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    pub tool: ToolName,
+    pub why: String,
 }
 
 /// Engines as the ledger has seen them lately.

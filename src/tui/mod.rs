@@ -180,12 +180,7 @@ pub async fn run(deps: TuiDeps, stop_engine: impl AsyncFnOnce()) -> Result<(), T
             health: deps.health,
             scoreboard: deps.scoreboard,
             refresh: deps.ui.refresh,
-            runner: Runner {
-                ledger: deps.ledger,
-                gate: deps.gate,
-                clock: deps.clock,
-                answers: sender,
-            },
+            runner: Runner::new(deps.ledger, deps.gate, deps.clock, sender),
         };
         event_loop::run(model, screen, sources, stop_engine).await
     };
@@ -200,12 +195,7 @@ pub async fn run(deps: TuiDeps, stop_engine: impl AsyncFnOnce()) -> Result<(), T
 pub async fn snapshot(deps: TuiDeps, width: u16, height: u16) -> Result<String, TuiError> {
     let mut model = deps.model((width, height))?;
     let (sender, _answers) = mpsc::channel(1);
-    let runner = Runner {
-        ledger: deps.ledger,
-        gate: deps.gate,
-        clock: deps.clock,
-        answers: sender,
-    };
+    let runner = Runner::new(deps.ledger, deps.gate, deps.clock, sender);
     let health = deps.health.borrow().clone();
     update::update(&mut model, Message::Health(health));
     if let Some(scoreboard) = &deps.scoreboard {

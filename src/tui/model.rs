@@ -8,10 +8,12 @@ use std::time::Duration;
 
 use chrono::FixedOffset;
 
-use super::action::{Access, Asked, Frozen, Level, Person};
+use super::action::{Access, Asked, Frozen, Person};
 use super::format::{Stamp, Times};
 use super::keymap::{Context, Key, Keymap};
-use super::message::{Counts, DetailView, EngineHealth, Engines, Filter, PageQuery, Sort, Tab};
+use super::message::{
+    Counts, DetailView, EngineHealth, Engines, Filter, PageQuery, Sort, Standing, Tab,
+};
 use super::query::Fault;
 use super::selection::{List, PAGE};
 use super::text_field::TextField;
@@ -163,14 +165,6 @@ pub struct Dialog {
     pub missing: Option<&'static str>,
 }
 
-impl Dialog {
-    /// Whether anything typed is still to come or to be seen: the row must not move beneath.
-    #[must_use]
-    pub fn level(&self) -> Option<Level> {
-        self.asked.as_ref().map(|a| a.level)
-    }
-}
-
 /// One line for the person, for a while.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
@@ -238,6 +232,7 @@ pub struct Model {
     pub counts: Option<Counts>,
     pub tools: BTreeMap<ToolName, Terms>,
     pub engines: Engines,
+    pub standing: Vec<Standing>,
     pub reading: Reading,
     pub focus: Focus,
     pub detail: DetailPane,
@@ -289,6 +284,7 @@ impl Model {
             counts: None,
             tools: BTreeMap::new(),
             engines: Engines::default(),
+            standing: Vec::new(),
             reading: Reading::default(),
             focus: Focus::List,
             detail: DetailPane::default(),

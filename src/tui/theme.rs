@@ -168,6 +168,8 @@ fn deuteranopia(role: Role) -> Option<Color> {
 pub struct Glyphs {
     pub cursor: &'static str,
     pub ellipsis: &'static str,
+    /// Behind what is under way.
+    pub wait: &'static str,
     pub rule: &'static str,
     pub bar: &'static str,
     pub dot: &'static str,
@@ -201,6 +203,7 @@ impl Glyphs {
 const UNICODE: Glyphs = Glyphs {
     cursor: "▸",
     ellipsis: "…",
+    wait: "…",
     rule: "─",
     bar: "│",
     dot: "●",
@@ -221,6 +224,7 @@ const UNICODE: Glyphs = Glyphs {
 const ASCII: Glyphs = Glyphs {
     cursor: ">",
     ellipsis: "~",
+    wait: "...",
     rule: "-",
     bar: "|",
     dot: "*",

@@ -182,6 +182,9 @@ impl Provider for FakeProvider {
         vec!["list".into()]
     }
     async fn fetch(&self, _: &ProviderRef) -> Result<Option<ProviderObject>, ReadError> {
+        if self.state.lock().expect("state").unreadable {
+            return Err(ReadError("down".into()));
+        }
         Ok(None)
     }
     async fn probe(&self) -> bool {

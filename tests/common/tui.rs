@@ -407,6 +407,7 @@ pub struct Stage {
     pub waiting: Vec<Effect>,
     /// The ledger does not answer.
     pub deaf: bool,
+    pub standing: Vec<Standing>,
 }
 
 impl Stage {
@@ -417,6 +418,7 @@ impl Stage {
             counts: counts(),
             waiting: Vec::new(),
             deaf: false,
+            standing: Vec::new(),
         };
         let effects = start(&mut stage.model);
         stage.serve(effects);
@@ -470,6 +472,7 @@ impl Stage {
                     }),
                     tools: BTreeMap::from([(name("issue_refund"), terms())]),
                     engines: Engines::default(),
+                    standing: self.standing.clone(),
                 })))
             }
             Effect::More {

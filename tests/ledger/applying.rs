@@ -52,7 +52,13 @@ async fn an_operation_that_is_not_there_is_an_error_not_a_refusal() {
             w.ledger.detail(&none).await.expect("read").map(|d| d.op),
             None
         );
-        assert_eq!(w.ledger.rows(&[none.clone()]).await.expect("read"), []);
+        assert_eq!(
+            w.ledger
+                .rows(std::slice::from_ref(&none))
+                .await
+                .expect("read"),
+            []
+        );
         let applied = w.ledger.apply(&none, Event::Swept).await;
         assert!(
             matches!(applied, Err(LedgerError::Damaged(_))),
@@ -177,7 +183,9 @@ async fn an_outcome_is_written_once() {
         }
         let op = w.op(&id).await;
         assert_eq!(
-            op.attempts.first().and_then(|a| a.class()),
+            op.attempts
+                .first()
+                .and_then(samekey::domain::attempt::Attempt::class),
             Some(OutcomeClass::SideEffectUnknown)
         );
     })

@@ -44,7 +44,7 @@ async fn a_lease_that_runs_out_goes_to_another_engine_which_alone_answers_i25() 
         let (mine, id) = w.driven("t1", "4417", 3800).await;
         w.attempt(&id, &mine, lost()).await;
         let other = w.second().await;
-        w.wait(LEASE - seconds(1));
+        w.wait(LEASE.saturating_sub(seconds(1)));
         assert!(other.lease("t1").await.is_none(), "F50: not before its end");
         w.wait(seconds(1));
         let theirs = other.lease("t1").await.expect("free");
@@ -81,7 +81,7 @@ async fn renewing_extends_what_an_engine_holds_and_nothing_else_f45() {
         let (call, id) = w.driven("t1", "4417", 3800).await;
         let other = w.second().await;
         other.leased("t2", "9", 100).await;
-        w.wait(LEASE - seconds(1));
+        w.wait(LEASE.saturating_sub(seconds(1)));
         assert_eq!(w.ledger.renew(&w.engine, LEASE).await.expect("renewed"), 1);
         assert_eq!(w.ledger.renew(&engine(7), LEASE).await.expect("renewed"), 0);
         w.wait(seconds(2));

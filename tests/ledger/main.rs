@@ -2,6 +2,12 @@
 //! (`common::Store`). What is of SQLite's own making (files, processes) is in `files` and
 //! `processes`.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "the builders of a test may fail it"
+)]
+
 #[path = "../common/ledger.rs"]
 mod common;
 

@@ -66,6 +66,10 @@ fn end(mut child: Child) {
 /// What a child does: opens the ledger as `submit` does, accepts a call, says so, and stays.
 #[tokio::test]
 #[ignore = "run by the tests of this file, as a child"]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "a child is told by its environment what to do"
+)]
 async fn as_a_child() {
     let Ok(location) = std::env::var(WHERE) else {
         return;

@@ -496,3 +496,32 @@ async fn a_call_whose_engine_is_gone_is_stale() {
     assert_eq!(stale.len(), report.violations.len());
     assert_eq!(stale.first().and_then(|v| v.operation.as_ref()), Some(&id));
 }
+
+#[tokio::test]
+async fn a_course_that_the_protocol_does_not_know_i7_i16_i18_i27() {
+    let sql =
+        "UPDATE audit SET action = 'authorised' WHERE operation_id = $OP AND action = 'noted'";
+    named(
+        "stopped",
+        sql,
+        "I7",
+        "authorises an attempt of a row that is unknown",
+    )
+    .await;
+    let sql = "UPDATE audit SET actor = 'engine' WHERE operation_id = $OP AND action = 'closed'";
+    named(
+        "absent",
+        sql,
+        "I16",
+        "leaves unknown without a named decision or evidence",
+    )
+    .await;
+    let sql = "UPDATE audit SET detail = json_set(detail, '$.verdict', NULL) WHERE operation_id = $OP AND action = 'closed'";
+    named("absent", sql, "I16", "(closed by reviewer:ann)").await;
+    let sql = "UPDATE audit SET detail = json_set(detail, '$.version', 9) WHERE operation_id = $OP AND seq = 2";
+    named("refunded", sql, "I18", "takes the version from 1 to 9").await;
+    let sql = "UPDATE audit SET detail = json_set(detail, '$.status', 'open') WHERE operation_id = $OP AND action = 'noted'";
+    named("stopped", sql, "I18", "takes the row from unknown to open").await;
+    let sql = "UPDATE audit SET at = at - 400000000 WHERE operation_id = $OP AND seq = 3";
+    named("refunded", sql, "I27", "audit entry 3 is earlier").await;
+}

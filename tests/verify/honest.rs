@@ -10,6 +10,7 @@
 )]
 
 use samekey::domain::evidence::{ObjectStatus, Source};
+use samekey::domain::guard::Role;
 use samekey::domain::operation::Closing;
 use samekey::domain::policy::{Caps, Terms};
 use samekey::domain::review_event::{Act, Fetched, TypedRef};
@@ -124,6 +125,33 @@ async fn settled_by_people(w: &World) {
     assert_eq!(proposed.next, Next::Proposed);
     let approved = w.decide(&typed, &lea(), Act::Approve { caps: None }).await;
     approved.expect("approved");
+
+    // Typed, accepted unseen, and wrong: two leads take it back, and the id with it.
+    let wrong = w.unknown("wrong_1", "wrong", 2700).await;
+    let act = Act::Close {
+        decision: Closing::Succeeded,
+        typed: Some(TypedRef {
+            id: "re_wrong".parse().expect("an id"),
+            fetched: Fetched::Unreachable,
+        }),
+    };
+    w.decide(&wrong, &ann(), act).await.expect("proposed");
+    let approved = w.decide(&wrong, &lea(), Act::Approve { caps: None }).await;
+    approved.expect("approved");
+    w.wait(SETTLE);
+    let fetched = Event::RefFetched {
+        object: None,
+        taken: false,
+    };
+    w.apply(&wrong, fetched).await.expect("fetched");
+    w.nothing_there(&wrong).await;
+    let act = Act::Correct {
+        decision: Some(Closing::Failed),
+    };
+    w.decide(&wrong, &lea(), act).await.expect("proposed");
+    let max = person("max", Role::Lead);
+    let corrected = w.decide(&wrong, &max, Act::Approve { caps: None }).await;
+    assert_eq!(corrected.expect("corrected").op.row.provider_ref, None);
 
     let (call, stopped) = w.driven("stopped_1", "stopped", 300).await;
     w.attempt(&stopped, &call, lost()).await;

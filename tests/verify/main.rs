@@ -4,10 +4,7 @@
 #![allow(
     clippy::expect_used,
     clippy::panic,
-    clippy::unwrap_used,
-    clippy::print_stderr,
-    clippy::print_stdout,
-    reason = "a test fails by panicking and may say what it skips"
+    reason = "the builders of a test may fail it"
 )]
 
 #[path = "../common/ledger.rs"]

@@ -9,6 +9,7 @@ use super::{Inner, limits, store, terms};
 use crate::domain::ids::{AgentName, CallId, OperationId, PaymentId, ToolName};
 use crate::domain::opening;
 use crate::domain::operation::OperationRow;
+use crate::domain::policy::ProviderKind;
 use crate::domain::tool_call::{RefundArguments, ToolCall};
 use crate::domain::{earlier, later};
 use crate::ledger::row::{self, Columns, micros};
@@ -300,7 +301,7 @@ pub(super) async fn get(
     })
 }
 
-/// Rows with a deadline behind them, or an attempt whose driver is gone.
+/// Rows with a deadline behind them, an attempt whose driver is gone, or a typed id nobody fetched.
 pub(super) async fn sweepable(inner: &Arc<Inner>) -> Result<Vec<OperationId>, LedgerError> {
     let mut conn = reader(&inner.readers).await?;
     let now = inner.clock.now();
@@ -315,7 +316,16 @@ pub(super) async fn sweepable(inner: &Arc<Inner>) -> Result<Vec<OperationId>, Le
                    OR (held = 1 AND created_at <= ?3)
                    OR (EXISTS (SELECT 1 FROM attempts a WHERE a.operation_id = o.operation_id AND a.finished_at IS NULL)
                        AND NOT EXISTS (SELECT 1 FROM drives d WHERE d.operation_id = o.operation_id AND d.until > ?1))))
+               OR (status = 'open' AND last_authorised_at <= ?4 AND tool IN (SELECT value FROM json_each(?5)))
+               OR operation_id IN (SELECT operation_id FROM evidence WHERE source = 'typed_ref' AND kind = 'unreachable')
                OR proposal IS NOT NULL ORDER BY updated_at LIMIT 1000";
+    // Rows of providers without keys have a deadline for being looked up.
+    let lookups: Vec<&ToolName> = inner
+        .terms
+        .iter()
+        .filter(|(_, terms)| terms.profile.kind == ProviderKind::Lookup)
+        .map(|(tool, _)| tool)
+        .collect();
     let rows = sqlx::query(sql)
         .bind(micros(now))
         .bind(micros(earlier(
@@ -323,6 +333,8 @@ pub(super) async fn sweepable(inner: &Arc<Inner>) -> Result<Vec<OperationId>, Le
             std::time::Duration::from_hours(35 * 24),
         )))
         .bind(micros(earlier(now, approval)))
+        .bind(micros(earlier(now, std::time::Duration::from_hours(1))))
+        .bind(row::to_json(&lookups)?)
         .fetch_all(&mut *conn)
         .await
         .map_err(store::failed)?;

@@ -146,9 +146,12 @@ fn stage_for(dialog: &Dialog, version: i64) -> Stage {
 
 /// A reading shows at which versions the rows are now.
 pub fn notice_moves(model: &mut Model, versions: Vec<(OperationId, i64)>) {
-    let Some(dialog) = model.dialog.as_mut().filter(|d| reading::is_open(&d.stage)) else {
+    let Some(dialog) = model.dialog.as_mut() else {
         return;
     };
+    if !matches!(dialog.stage, Stage::Open | Stage::MovedOn(_)) {
+        return;
+    }
     let now = versions
         .into_iter()
         .find(|(id, _)| id == dialog.frozen.operation());
@@ -196,6 +199,10 @@ pub fn pressed(model: &mut Model, key: Key, repeat: bool, burst: bool) -> Vec<Ef
         return Vec::new();
     }
     let Meaning::Action(action) = meaning else {
+        if key.text().is_some() && !dialog.fields.is_empty() && dialog.stage == Stage::Open {
+            dialog.missing = Some("tab goes to the first field");
+            model.touch();
+        }
         return Vec::new();
     };
     match action {

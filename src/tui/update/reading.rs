@@ -3,7 +3,7 @@
 use super::super::effect::{Effect, Load, Query};
 use super::super::format;
 use super::super::message::{DetailView, Edge, Loaded, Page, PageQuery, Tab};
-use super::super::model::{Focus, Model, Stage};
+use super::super::model::{Focus, Model};
 use super::super::selection::List;
 use super::super::view::layout;
 use super::{asking, refit};
@@ -67,13 +67,15 @@ pub fn loaded(model: &mut Model, loaded: Loaded) -> Vec<Effect> {
     model.counts = Some(loaded.counts);
     model.tools.extend(loaded.tools);
     model.engines = loaded.engines;
+    let rearranged = model.standing != loaded.standing;
+    model.standing = loaded.standing;
     let mut effects = ring(model, loaded.review.as_deref(), &loaded.page);
     asking::notice_moves(model, versions(&loaded.page, &loaded.others));
     let (before, locked) = (model.list.cursor().cloned(), model.dialog.is_some());
     model
         .list
         .refresh(model.tab, loaded.page, loaded.others, locked, model.now);
-    if recovered {
+    if recovered || rearranged {
         refit(model);
     }
     if before.as_ref() != model.list.cursor() {
@@ -254,9 +256,4 @@ pub fn cursor_moved(model: &mut Model) -> Vec<Effect> {
     let mut effects = want_detail(model);
     effects.extend(want_more(model));
     effects
-}
-
-/// Whether the row under a dialog is still at the version that was looked at.
-pub fn is_open(stage: &Stage) -> bool {
-    matches!(stage, Stage::Open | Stage::MovedOn(_))
 }

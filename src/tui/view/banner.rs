@@ -14,37 +14,59 @@ pub fn draw(model: &Model, frame: &mut Frame<'_>, area: Rect) {
     let theme = &model.theme;
     let lines = lines(model, usize::from(area.width));
     for (n, (role, text)) in lines.into_iter().enumerate() {
-        let sign = match role {
-            Role::Alarm => theme.glyphs.alarm,
-            Role::Warn => theme.glyphs.sep,
-            _ => " ",
-        };
-        let spans = vec![span(theme, role, format!(" {sign} {text}"))];
+        let spans = vec![span(theme, role, text)];
         ink::line(frame, ink::row(area, n), spans, theme.glyphs.ellipsis);
     }
 }
 
-/// Everything that has to be told, most urgent first.
+/// Everything that has to be told, most urgent first, in lines of `width`.
 pub fn lines(model: &Model, width: usize) -> Vec<(Role, String)> {
+    let glyphs = &model.theme.glyphs;
     let mut lines: Vec<(Role, String)> = Vec::new();
-    if let Some(why) = &model.reading.problem {
-        lines.push((Role::Alarm, why.clone()));
-    }
-    if let Some(alarm) = &model.health.alarm {
-        lines.push((Role::Alarm, format!("nothing is sent: {alarm}")));
-    } else if let EngineState::Down(why) = &model.health.state {
-        lines.push((Role::Alarm, format!("the engine is down: {why}")));
-    }
-    if let Some(notice) = &model.environment.notice {
-        lines.push((Role::Warn, notice.clone()));
+    for (role, text) in told(model) {
+        let sign = if role == Role::Alarm {
+            glyphs.alarm
+        } else {
+            glyphs.sep
+        };
+        for (n, line) in format::wrap(&text, width.saturating_sub(4))
+            .into_iter()
+            .enumerate()
+        {
+            let sign = if n == 0 { sign } else { " " };
+            lines.push((role, format!(" {sign} {line}")));
+        }
     }
     // The scoreboard is one line where that fits, else a line for each part.
-    let bar = format!("  {}  ", model.theme.glyphs.bar);
-    let board = model.scoreboard.join(&bar);
+    let board = model.scoreboard.join(&format!("  {}  ", glyphs.bar));
     if format::width(&board) + 3 <= width {
-        lines.extend((!board.is_empty()).then_some((Role::Text, board)));
+        lines.extend((!board.is_empty()).then(|| (Role::Text, format!("   {board}"))));
     } else {
-        lines.extend(model.scoreboard.iter().map(|l| (Role::Text, l.clone())));
+        let parts = model.scoreboard.iter();
+        lines.extend(parts.map(|l| (Role::Text, format!("   {l}"))));
     }
     lines
+}
+
+fn told(model: &Model) -> Vec<(Role, String)> {
+    let mut told: Vec<(Role, String)> = Vec::new();
+    if let Some(why) = &model.reading.problem {
+        told.push((Role::Alarm, why.clone()));
+    }
+    let notice = model.environment.notice.as_ref();
+    match (&model.health.alarm, &model.health.state) {
+        // What is missing here is told once, as what it is.
+        (Some(alarm), _) if Some(alarm) != notice => {
+            told.push((Role::Alarm, format!("nothing is sent: {alarm}")));
+        }
+        (None, EngineState::Down(why)) => {
+            told.push((Role::Alarm, format!("the engine is down: {why}")));
+        }
+        _ => {}
+    }
+    for standing in &model.standing {
+        told.push((Role::Warn, format!("{}: {}", standing.tool, standing.why)));
+    }
+    told.extend(notice.map(|text| (Role::Warn, text.clone())));
+    told
 }

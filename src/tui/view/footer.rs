@@ -71,7 +71,10 @@ fn says(model: &Model) -> Vec<(Role, String)> {
         .as_ref()
         .is_some_and(|d| d.stage == Stage::Asking)
     {
-        out.push((Role::Dim, "asking … esc cancels".to_owned()));
+        out.push((
+            Role::Dim,
+            format!("asking{} esc cancels", model.theme.glyphs.wait),
+        ));
     }
     if let Some(notice) = &model.notice {
         out.push((notice.role, notice.text.clone()));
@@ -147,7 +150,7 @@ fn keys(model: &Model, frame: &mut Frame<'_>, area: Rect) {
 /// Whether an action can come to anything on the row under the cursor; the gate has the last word.
 fn is_useful(model: &Model, action: Action) -> bool {
     if !action.acts() {
-        return true;
+        return action != Action::Open || model.list.current().is_some();
     }
     let Some(entry) = model.list.current() else {
         return false;

@@ -64,6 +64,9 @@ fn environment(model: &Model) -> Vec<Span<'static>> {
         Role::Calm
     };
     let mode = environment.mode.to_uppercase();
+    if environment.provider.is_empty() && mode.is_empty() {
+        return vec![span(&model.theme, Role::Warn, "NO PROVIDER")];
+    }
     let text = if environment.provider.is_empty() {
         format!(" {mode} ")
     } else {

@@ -61,7 +61,7 @@ pub fn of(model: &Model) -> Regions {
     let full = width >= FULL.0 && height >= FULL.1;
     let most = match height {
         ..20 => 1,
-        20..28 => 2,
+        20..28 => 3,
         _ => 5,
     };
     let wanted = super::banner::lines(model, usize::from(width)).len();

@@ -7,11 +7,13 @@
 mod banner;
 mod detail;
 pub mod dialog;
+mod facts;
 mod footer;
 mod header;
 mod help;
 mod ink;
 pub mod layout;
+mod panel;
 mod small;
 mod table;
 mod tabs;
@@ -50,7 +52,7 @@ pub fn view(model: &Model, frame: &mut Frame<'_>) {
         help::draw(model, frame);
     }
     if let Some((title, text)) = &model.popup {
-        dialog::popup(model, frame, title, text);
+        panel::popup(model, frame, title, text);
     }
     if let Some(open) = &model.dialog {
         dialog::draw(model, frame, open);

@@ -171,7 +171,7 @@ fn heads(model: &Model, frame: &mut Frame<'_>, area: Rect, columns: &[(Column, u
 fn empty(model: &Model, frame: &mut Frame<'_>, area: Rect) {
     let counts = model.counts.unwrap_or_default();
     let lines = if !model.list.loaded {
-        vec!["reading the ledger …".to_owned()]
+        vec![format!("reading the ledger{}", model.theme.glyphs.wait)]
     } else if !model.filter_text.is_empty() {
         vec!["Nothing matches the filter. esc clears it.".to_owned()]
     } else if counts.all() == 0 {
