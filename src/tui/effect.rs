@@ -109,7 +109,7 @@ const TASKS: usize = 16;
 #[derive(Clone)]
 pub struct Runner {
     slots: Arc<Semaphore>,
-    ledger: SharedLedger,
+    pub ledger: SharedLedger,
     gate: Gate,
     pub clock: Clock,
     answers: mpsc::Sender<Message>,

@@ -32,6 +32,8 @@ const HINT: Duration = Duration::from_millis(200);
 const BEAT: Duration = Duration::from_secs(1);
 /// How often the terminal is asked whether it is still there.
 const PULSE: Duration = Duration::from_millis(500);
+/// Longest wait for the ledger to be at rest before the process is stopped.
+const REST: Duration = Duration::from_secs(1);
 /// Longest time for the engine to stop.
 const DRAIN: Duration = Duration::from_secs(5);
 /// The same where nobody can see it any more.
@@ -283,7 +285,9 @@ impl Loop<'_> {
         // can be at a time: making the next waits for the end of the last.
         self.input = None;
         self.screen.release();
+        let still = tokio::time::timeout(REST, self.sources.runner.ledger.still()).await;
         terminal::stop_group(&mut self.signals.goes_on).await;
+        drop(still);
         self.come_back()
     }
 
