@@ -256,11 +256,14 @@ impl Pty {
         kill_process(self.pid(), signal).expect("signalled");
     }
 
-    /// Waits for the end.
+    /// Waits for the end, and until everything that was written is read.
     pub fn exit(&mut self, limit: Duration) -> ExitStatus {
         let until = Instant::now() + limit;
         loop {
             if let Some(status) = self.child.try_wait().expect("a child") {
+                let seen = self.emulator.seen.lock().expect("the emulator");
+                let moved = &self.emulator.moved;
+                drop(moved.wait_timeout_while(seen, PATIENCE, |seen| !seen.0.closed));
                 return status;
             }
             assert!(
