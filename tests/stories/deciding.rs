@@ -112,7 +112,7 @@ fn a_busy_ledger_is_waited_for_and_nothing_is_claimed_meanwhile_u21_u58() {
     pty.wait_for("[waited ");
     let lock = stage.sql(&["BEGIN IMMEDIATE"]);
     pty.keys("ctrl-y");
-    pty.wait_for("writing …");
+    pty.wait_for("writing");
     pty.keys("esc");
     pty.wait_for("cannot be taken back");
     assert!(!stage.show(&op)["audit"].to_string().contains("waited"));
