@@ -190,13 +190,22 @@ pub fn decide(
     }
 }
 
-fn stop(op: &Operation, d: &Decision, terms: &Terms, now: Instant) -> Result<Step, ReviewRefusal> {
-    if op.row.status != Status::Open {
+/// Whether the row can be stopped now; also asked before anybody is asked to confirm.
+///
+/// # Errors
+/// Why not, in a sentence for a person.
+pub fn may_stop(row: &OperationRow) -> Result<(), ReviewRefusal> {
+    if row.status != Status::Open {
         return Err(refused("only an open row can be stopped"));
     }
-    if op.row.held {
+    if row.held {
         return Err(refused("the row is held; approve or reject it"));
     }
+    Ok(())
+}
+
+fn stop(op: &Operation, d: &Decision, terms: &Terms, now: Instant) -> Result<Step, ReviewRefusal> {
+    may_stop(&op.row)?;
     let mut draft = Draft::new(op, now);
     let next = draft.unknown(UnknownReason::Stopped);
     Ok(finish(draft, d, terms, Action::Stopped, json!({}), next))
@@ -223,7 +232,9 @@ fn finish(
     )
 }
 
-fn already_closed(row: &OperationRow, wanted: Closing) -> ReviewRefusal {
+/// Why a closed row is not closed again: as what it was closed and by whom (U23).
+#[must_use]
+pub fn already_closed(row: &OperationRow, wanted: Closing) -> ReviewRefusal {
     let (status, by) = (row.status, row.closed_by.clone().unwrap_or_default());
     if wanted.status() == status {
         ReviewRefusal::ClosedSame { status, by }

@@ -294,9 +294,15 @@ pub trait Ledger: Send + Sync {
     ) -> Result<Vec<(ProviderRef, OperationId)>, LedgerError>;
     /// Moves whenever something changed, here or in another process: a hint, without content.
     fn changed(&self) -> watch::Receiver<u64>;
+    /// Waits for what is being written; nothing is written as long as the answer is held. For a
+    /// process that is about to be stopped, which would keep the store's lock from all others (U56).
+    async fn still(&self) -> Still<'_>;
     /// Waits for what is being written and closes.
     async fn close(&self);
 }
+
+/// Nobody in this process writes while this is held.
+pub type Still<'a> = Box<dyn Send + 'a>;
 
 /// Why a review lookup may not run now.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

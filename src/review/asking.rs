@@ -5,7 +5,7 @@ use crate::domain::Instant;
 use crate::domain::guard::{self, Role, Ruling};
 use crate::domain::operation::{Closing, Operation, OperationRow};
 use crate::domain::policy::Terms;
-use crate::domain::review_event::{Person, ReviewRefusal};
+use crate::domain::review_event::{Person, ReviewRefusal, already_closed, may_stop};
 
 /// What confirming takes, and what will be written.
 struct Takes {
@@ -37,10 +37,13 @@ pub(super) fn asked(
     let takes = match ask {
         Ask::Lookup => takes(Level::Plain, String::new()),
         Ask::Note => takes(Level::Note, "a note in the audit of this row".into()),
-        Ask::Stop => takes(
-            Level::TokenAndNote,
-            "status: unknown, reason: stopped; nothing more is ever sent".into(),
-        ),
+        Ask::Stop => {
+            may_stop(row)?;
+            takes(
+                Level::TokenAndNote,
+                "status: unknown, reason: stopped; nothing more is ever sent".into(),
+            )
+        }
         Ask::Close(closing) => closing_takes(&op, closing, by, terms, now)?,
         Ask::Approve | Ask::Reject => approval_takes(row, ask, by)?,
         Ask::Correct(decision) => correction_takes(&op, decision, by, terms, now)?,
@@ -81,6 +84,9 @@ fn closing_takes(
     terms: &Terms,
     now: Instant,
 ) -> Result<Takes, GateError> {
+    if op.row.status.is_closed() {
+        return Err(already_closed(&op.row, closing).into());
+    }
     let word = word(terms, closing);
     match guard::closing(op, closing, terms, now) {
         Ruling::Refused { why, .. } => Err(GateError::Rule(why)),

@@ -109,7 +109,7 @@ const TASKS: usize = 16;
 #[derive(Clone)]
 pub struct Runner {
     slots: Arc<Semaphore>,
-    ledger: SharedLedger,
+    pub ledger: SharedLedger,
     gate: Gate,
     pub clock: Clock,
     answers: mpsc::Sender<Message>,
@@ -176,11 +176,11 @@ impl Runner {
                 Some(Message::Detail { serial, id, result })
             }
             Effect::Ask { serial, frozen } => {
-                let asked = self
-                    .gate
-                    .ask(frozen.operation(), frozen.ask(), frozen.by())
-                    .await;
-                let result = asked.map(Box::new).map_err(|e| e.to_string());
+                let id = frozen.operation();
+                let result = match self.gate.ask(id, frozen.ask(), frozen.by()).await {
+                    Ok(asked) => Ok(Box::new(asked)),
+                    Err(error) => Err(self.failure(id, &error).await.why),
+                };
                 Some(Message::Asked { serial, result })
             }
             Effect::Decide {

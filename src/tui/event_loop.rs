@@ -32,6 +32,8 @@ const HINT: Duration = Duration::from_millis(200);
 const BEAT: Duration = Duration::from_secs(1);
 /// How often the terminal is asked whether it is still there.
 const PULSE: Duration = Duration::from_millis(500);
+/// Longest wait for the ledger to be at rest before the process is stopped.
+const REST: Duration = Duration::from_secs(1);
 /// Longest time for the engine to stop.
 const DRAIN: Duration = Duration::from_secs(5);
 /// The same where nobody can see it any more.
@@ -79,6 +81,7 @@ pub async fn run(
     };
     let mut drain = pin!(drain.fuse());
     let mut begin = Some(begin);
+    let watch = tokio::spawn(terminal::watch(PULSE));
     let end = drive(
         &mut model,
         &mut screen,
@@ -92,7 +95,9 @@ pub async fn run(
         tracing::warn!(%error, "the terminal is gone");
         End::Vanished
     });
+    watch.abort();
     if end == End::Vanished {
+        terminal::stop_reading();
         if let Some(begin) = begin.take() {
             let _ = begin.send(());
         }
@@ -142,6 +147,7 @@ struct Signals {
     terminate: Signal,
     hang_up: Signal,
     interrupt: Signal,
+    goes_on: Signal,
 }
 
 impl Signals {
@@ -150,6 +156,7 @@ impl Signals {
             terminate: signal(SignalKind::terminate())?,
             hang_up: signal(SignalKind::hangup())?,
             interrupt: signal(SignalKind::interrupt())?,
+            goes_on: terminal::goes_on()?,
         })
     }
 }
@@ -162,6 +169,8 @@ enum Wake {
     Changed,
     Message(Message),
     HangUp,
+    /// The process was stopped and goes on.
+    GoesOn,
     /// The engine has stopped.
     Stopped,
     /// The engine's time to stop is over.
@@ -276,7 +285,17 @@ impl Loop<'_> {
         // can be at a time: making the next waits for the end of the last.
         self.input = None;
         self.screen.release();
-        terminal::stop_group().await?;
+        let still = tokio::time::timeout(REST, self.sources.runner.ledger.still()).await;
+        terminal::stop_group(&mut self.signals.goes_on).await;
+        drop(still);
+        self.come_back()
+    }
+
+    /// The shell has had the terminal: every mode is set and everything drawn anew. Also where
+    /// somebody else stopped the process, so that nothing was given back before (U34).
+    fn come_back(&mut self) -> io::Result<()> {
+        self.input = None;
+        self.screen.release();
         self.screen.retake()?;
         self.input = Some(EventStream::new());
         self.take(Message::Tick(self.sources.runner.clock.now()));
@@ -303,6 +322,7 @@ impl Loop<'_> {
             lines = scores(&mut sources.scoreboard) => Wake::Message(Message::Scoreboard(lines)),
             _ = pace.refresh.tick() => Wake::Message(Message::RefreshDue),
             _ = pace.beat.tick() => Wake::Message(Message::Tick(sources.runner.clock.now())),
+            _ = self.signals.goes_on.recv() => Wake::GoesOn,
             _ = self.signals.hang_up.recv() => Wake::HangUp,
             _ = self.signals.terminate.recv() => Wake::Message(Message::Terminate),
             _ = self.signals.interrupt.recv() => Wake::Message(Message::Terminate),
@@ -328,6 +348,7 @@ impl Loop<'_> {
                 }
                 self.take(message);
             }
+            Wake::GoesOn => self.come_back()?,
             Wake::HangUp => return Ok(Some(End::Vanished)),
             Wake::Stopped => self.stopped = true,
             Wake::TimeOver => return Ok(Some(End::Left)),

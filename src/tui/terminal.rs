@@ -7,6 +7,7 @@
 use std::cell::Cell;
 use std::future::Future;
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
+use std::mem::ManuallyDrop;
 use std::panic;
 use std::pin::pin;
 use std::sync::Arc;
@@ -23,8 +24,9 @@ use crossterm::{cursor, execute, queue};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::OFlags;
 use rustix::process::{Signal, kill_current_process_group};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::{self, unix::SignalKind};
 
 use super::format;
 use super::model::Model;
@@ -139,7 +141,9 @@ pub async fn on_screen<F: Future>(screen: F) -> F::Output {
 
 /// The screen on a real terminal.
 pub struct Screen {
-    terminal: Terminal<CrosstermBackend<BufWriter<Stdout>>>,
+    // Not dropped: ratatui would then show the cursor, which `restore` does, and tell standard error
+    // where it cannot, which panics where the terminal is gone (U33).
+    terminal: ManuallyDrop<Terminal<CrosstermBackend<BufWriter<Stdout>>>>,
     // Dropped last, so that nothing is written after the modes are off.
     modes: Option<Modes>,
 }
@@ -160,7 +164,7 @@ impl Screen {
         let writer = BufWriter::with_capacity(64 * 1024, io::stdout());
         let terminal = Terminal::new(CrosstermBackend::new(writer))?;
         Ok(Self {
-            terminal,
+            terminal: ManuallyDrop::new(terminal),
             modes: Some(modes),
         })
     }
@@ -223,18 +227,20 @@ impl Screen {
 /// Longest wait between asking the group to stop and having been stopped.
 const STOPPING: Duration = Duration::from_millis(200);
 
-/// Stops the process group, as ctrl-z does, and comes back when it goes on.
+/// The signal that a stopped process goes on.
 ///
 /// # Errors
-/// No handler for the signal that it goes on.
-pub async fn stop_group() -> io::Result<()> {
-    let goes_on = SignalKind::from_raw(Signal::CONT.as_raw());
-    let mut goes_on = signal(goes_on)?;
+/// There can be no handler for it.
+pub fn goes_on() -> io::Result<signal::unix::Signal> {
+    signal::unix::signal(SignalKind::from_raw(Signal::CONT.as_raw()))
+}
+
+/// Stops the process group, as ctrl-z does, and comes back when it goes on.
+pub async fn stop_group(goes_on: &mut signal::unix::Signal) {
     // The signal may stop the process only after this call has returned. An orphaned group is not
     // stopped at all; then the screen simply comes back.
     let _ = kill_current_process_group(Signal::TSTP);
     let _ = tokio::time::timeout(STOPPING, goes_on.recv()).await;
-    Ok(())
 }
 
 /// Throws away what was typed and not read yet.
@@ -260,6 +266,31 @@ pub fn vanished() -> bool {
     };
     let gone = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
     poll(&mut fds, Some(&now)).is_ok() && fds.iter().any(|fd| fd.revents().intersects(gone))
+}
+
+/// Ends the reading of keys where the terminal is [`vanished`]: crossterm would read it again and again,
+/// on a core of its own and perhaps on the screen's thread, which then looks at nothing else (U33). A
+/// pipe that never holds anything sends it back to waiting.
+pub fn stop_reading() {
+    let Ok((nothing, never_written)) = io::pipe() else {
+        return;
+    };
+    let quiet = rustix::fs::fcntl_setfl(&nothing, OFlags::NONBLOCK);
+    if quiet
+        .and_then(|()| rustix::stdio::dup2_stdin(&nothing))
+        .is_ok()
+    {
+        // Closed, it would be an end to read, again and again.
+        std::mem::forget(never_written);
+    }
+}
+
+/// Looks after the terminal until it is gone, beside the screen, which may be stuck reading it.
+pub async fn watch(every: Duration) {
+    while !vanished() {
+        tokio::time::sleep(every).await;
+    }
+    stop_reading();
 }
 
 /// The bytes of bell and notice: OSC 9, with nothing in it that could end it early (U53).

@@ -76,7 +76,10 @@ impl Pty {
                 let mut buffer = vec![0; 64 * 1024];
                 loop {
                     let read = reader.read(&mut buffer).unwrap_or(0);
-                    let mut seen = emulator.seen.lock().expect("the emulator");
+                    // A test that failed while it looked has said all there is to say.
+                    let Ok(mut seen) = emulator.seen.lock() else {
+                        return;
+                    };
                     seen.0.closed = read == 0;
                     seen.0.raw.extend_from_slice(&buffer[..read]);
                     seen.1.process(&buffer[..read]);
@@ -253,11 +256,14 @@ impl Pty {
         kill_process(self.pid(), signal).expect("signalled");
     }
 
-    /// Waits for the end.
+    /// Waits for the end, and until everything that was written is read.
     pub fn exit(&mut self, limit: Duration) -> ExitStatus {
         let until = Instant::now() + limit;
         loop {
             if let Some(status) = self.child.try_wait().expect("a child") {
+                let seen = self.emulator.seen.lock().expect("the emulator");
+                let moved = &self.emulator.moved;
+                drop(moved.wait_timeout_while(seen, PATIENCE, |seen| !seen.0.closed));
                 return status;
             }
             assert!(

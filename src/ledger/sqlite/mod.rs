@@ -25,7 +25,7 @@ use tokio::task::JoinHandle;
 
 use super::{
     Accepted, Applied, CallQuery, Counts, Detail, Drive, EngineSeen, LeasedCall, Ledger,
-    LedgerError, LookupBusy, NewCall, OpenRow, Opening, OrderRows, Page, PageQuery, Stamp,
+    LedgerError, LookupBusy, NewCall, OpenRow, Opening, OrderRows, Page, PageQuery, Stamp, Still,
     ToolState,
 };
 use crate::clock::Clock;
@@ -460,6 +460,10 @@ impl Ledger for SqliteLedger {
 
     fn changed(&self) -> watch::Receiver<u64> {
         self.0.changed.subscribe()
+    }
+
+    async fn still(&self) -> Still<'_> {
+        Box::new(self.0.writer.lock().await)
     }
 
     async fn close(&self) {
