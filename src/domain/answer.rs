@@ -59,6 +59,17 @@ pub fn checking(row: &OperationRow) -> ToolResult {
     }
 }
 
+/// `checking` because a row of the same order or payment is contradicted: its object is not this
+/// call's, so it is not named.
+#[must_use]
+pub fn blocked(row: &OperationRow) -> ToolResult {
+    ToolResult::Checking {
+        operation_id: row.id.clone(),
+        refund_id: None,
+        note: CHECKING.into(),
+    }
+}
+
 /// The stored result of an earlier equal operation (R62).
 #[must_use]
 pub fn repeat(row: &OperationRow) -> ToolResult {

@@ -43,7 +43,7 @@ pub fn get(
     policy: &ToolPolicy,
 ) -> Got {
     if let Some(row) = rows.iter().find(|r| r.contradicted.is_some()) {
-        return Got::Answer(Box::new(answer::checking(row)));
+        return Got::Answer(Box::new(answer::blocked(row)));
     }
     let identity = Identity::refund(&args.order, args.money);
     let payment = payment.or(args.payment.as_ref());

@@ -165,9 +165,11 @@ impl Provider for Stripe {
     }
 
     async fn account(&self) -> Result<Option<String>, ReadError> {
-        match &self.account {
-            Some(account) => Ok(Some(account.clone())),
-            None => self.reader.account().await,
+        // The provider's own word counts; the configuration names what may not be asked for.
+        match (self.reader.account().await, &self.account) {
+            (Ok(Some(account)), _) => Ok(Some(account)),
+            (Ok(None) | Err(_), Some(account)) => Ok(Some(account.clone())),
+            (told, None) => told,
         }
     }
 

@@ -170,3 +170,23 @@ async fn the_leases_of_a_dead_engine_are_drained_f48() {
     })
     .await;
 }
+
+/// L1: a released call is queued again; its old engine does not keep it alive by renewing.
+#[tokio::test]
+async fn a_released_call_is_not_renewed_by_the_engine_that_gave_it_back() {
+    for_each_store(async |w| {
+        w.accept("t1", "4417", 3800).await;
+        let call = w.hand().lease("t1").await.expect("free");
+        w.ledger.release(&call).await.expect("released");
+        w.ledger.renew(&call.engine, LEASE).await.expect("renewed");
+        let next = w
+            .ledger
+            .lease_calls(&engine(9), LEASE, 10)
+            .await
+            .expect("answered");
+        assert_eq!(next.len(), 1, "another engine has it at once");
+        let late = w.ledger.finish_call(&call).await.expect("answered");
+        assert_eq!(late, None, "I25");
+    })
+    .await;
+}

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use samekey::clock::Clock;
+use samekey::domain::operation::UnknownReason;
 use samekey::domain::policy::Rate;
 use samekey::domain::transition::{Event, Refusal};
 use samekey::ledger::{EngineSeen, LedgerError, LookupBusy, Stamp};
@@ -252,6 +253,36 @@ async fn a_tools_pause_names_who_and_why() {
         w.ledger.pause(&tool(), None).await.expect("resumed");
         let tools = w.ledger.tools().await.expect("read");
         assert_eq!(tools.first().map(|t| t.paused.clone()), Some(None));
+    })
+    .await;
+}
+
+/// I27, I10: after a clock that ran ahead is corrected and accepted, rates hold nothing up, and a key
+/// whose deadline it wrote is not sent any more.
+#[tokio::test]
+async fn an_accepted_correction_frees_the_rates_and_retires_the_keys() {
+    for_each_store(async |w| {
+        let (call, id) = w.driven("t1", "4417", 3800).await;
+        w.wait(seconds(3 * 3600));
+        let call = match w.hand().lease("t1").await {
+            Some(call) => call,
+            None => call,
+        };
+        w.drive(&id, &call).await;
+        w.attempt(&id, &call, lost()).await;
+        let true_clock = Clock::manual(at(60));
+        let now = w
+            .place
+            .open(std::sync::Arc::clone(&w.terms), &true_clock)
+            .await;
+        assert!(now.clock_alarm().await.expect("read"));
+        now.accept_clock(&lea().name).await.expect("accepted");
+        let swept = now.apply(&id, Event::Swept).await.expect("answered");
+        assert!(swept.is_ok(), "its deadline cannot be trusted: {swept:?}");
+        assert_eq!(w.row(&id).await.reason, Some(UnknownReason::KeyExpired));
+        let provider = w.row(&id).await.provider;
+        let read = now.take_read(&provider).await.expect("answered");
+        assert_eq!(read, Ok(()));
     })
     .await;
 }

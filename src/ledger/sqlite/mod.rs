@@ -14,8 +14,10 @@ mod store;
 
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -50,7 +52,10 @@ pub(super) use store::failed;
 pub struct SqliteLedger(Arc<Inner>);
 
 struct Inner {
+    /// Empty after a failure that leaves a connection in doubt; the next write makes a new one.
     writer: Mutex<Option<SqliteConnection>>,
+    closed: AtomicBool,
+    path: PathBuf,
     readers: SqlitePool,
     terms: Arc<BTreeMap<ToolName, Terms>>,
     clock: Clock,
@@ -122,9 +127,39 @@ impl Inner {
         F: for<'c> FnOnce(Tx<'c>) -> Work<'c, T>,
     {
         let mut guard = self.writer.lock().await;
-        let conn = guard
-            .as_mut()
-            .ok_or_else(|| LedgerError::Unreachable("it is closed".into()))?;
+        let mut conn = match guard.take() {
+            Some(conn) => conn,
+            None if self.closed.load(Ordering::SeqCst) => {
+                return Err(LedgerError::Unreachable("it is closed".into()));
+            }
+            None => open::reconnect(&self.path).await?,
+        };
+        let done = self.in_transaction(&mut conn, work).await;
+        // After a full disk or an I/O error nobody knows in what transaction a connection is: it goes,
+        // and with it whatever it had not committed.
+        if !matches!(
+            done,
+            Err(LedgerError::Unreachable(_) | LedgerError::Damaged(_))
+        ) {
+            *guard = Some(conn);
+        }
+        drop(guard);
+        let (value, wrote) = done?;
+        if wrote {
+            self.changed.send_modify(|n| *n = n.wrapping_add(1));
+        }
+        Ok(value)
+    }
+
+    /// The value, and whether anything was written.
+    async fn in_transaction<T, F>(
+        &self,
+        conn: &mut SqliteConnection,
+        work: F,
+    ) -> Result<(T, bool), LedgerError>
+    where
+        F: for<'c> FnOnce(Tx<'c>) -> Work<'c, T>,
+    {
         let mut tx = conn
             .begin_with("BEGIN IMMEDIATE")
             .await
@@ -148,13 +183,11 @@ impl Inner {
         if store::total_changes(&mut tx).await? == before {
             // What wrote nothing costs no sync and wakes nobody.
             tx.rollback().await.map_err(store::failed)?;
-            return Ok(value);
+            return Ok((value, false));
         }
         limits::move_mark(&mut tx, &time).await?;
         tx.commit().await.map_err(store::failed)?;
-        drop(guard);
-        self.changed.send_modify(|n| *n = n.wrapping_add(1));
-        Ok(value)
+        Ok((value, true))
     }
 }
 
@@ -470,6 +503,7 @@ impl Ledger for SqliteLedger {
         if let Some(watcher) = self.0.watcher.lock().ok().and_then(|mut w| w.take()) {
             watcher.abort();
         }
+        self.0.closed.store(true, Ordering::SeqCst);
         if let Some(conn) = self.0.writer.lock().await.take() {
             // Nothing is left to write; a failure to close loses nothing.
             let _ = conn.close().await;

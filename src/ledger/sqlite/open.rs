@@ -91,6 +91,8 @@ impl SqliteLedger {
         let (changed, _) = watch::channel(0);
         let ledger = Self(Arc::new(Inner {
             writer: Mutex::new(Some(writer)),
+            closed: std::sync::atomic::AtomicBool::new(false),
+            path: path.clone(),
             readers,
             terms,
             offset: std::sync::Mutex::new(limits::ClockOffset::new(&clock)),
@@ -109,6 +111,11 @@ impl SqliteLedger {
         }
         Ok(ledger)
     }
+}
+
+/// A new writer on a ledger that is open already.
+pub(super) async fn reconnect(path: &Path) -> Result<SqliteConnection, LedgerError> {
+    options(path).connect().await.map_err(store::failed)
 }
 
 fn options(path: &Path) -> SqliteConnectOptions {
@@ -259,11 +266,28 @@ pub(super) async fn quick_check(readers: &SqlitePool) -> Result<(), LedgerError>
         .fetch_one(readers)
         .await
         .map_err(store::failed)?;
-    if said == "ok" {
-        Ok(())
-    } else {
-        Err(LedgerError::Damaged(said))
+    if said != "ok" {
+        return Err(LedgerError::Damaged(said));
     }
+    // Nothing is sent on a ledger whose own guards are gone.
+    let sql = "SELECT count(*) FROM sqlite_schema WHERE type = 'trigger'";
+    let guards: i64 = sqlx::query_scalar(sql)
+        .fetch_one(readers)
+        .await
+        .map_err(store::failed)?;
+    if usize::try_from(guards).unwrap_or(0) < made_by_migrations("CREATE TRIGGER") {
+        let why = "guards of the schema are missing; `samekey verify` names them";
+        return Err(LedgerError::Damaged(why.into()));
+    }
+    Ok(())
+}
+
+/// How many things of a kind the migrations make.
+fn made_by_migrations(statement: &str) -> usize {
+    MIGRATIONS
+        .iter()
+        .map(|m| m.sql.as_str().matches(statement).count())
+        .sum()
 }
 
 /// Turns commits of other processes into the hint that something changed, and cuts the log back.
