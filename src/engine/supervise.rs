@@ -184,7 +184,7 @@ async fn dispatch(
                 Err(error) => {
                     tracing::warn!(%error, "no calls could be taken");
                     ledger_alarm = Some(error.to_string());
-                    health.send_modify(|h| h.alarm = ledger_alarm.clone());
+                    health.send_modify(|h| h.alarm.clone_from(&ledger_alarm));
                 }
             }
         }
