@@ -260,6 +260,15 @@ pub struct OperationRow {
     pub proposal: Option<Proposal>,
 }
 
+impl OperationRow {
+    /// Whether the row's first attempt lies ahead: the clock was corrected backwards since, so its
+    /// stored deadline is later than the provider's, by an amount nobody knows (I10, I27).
+    #[must_use]
+    pub fn clock_ran_back(&self, now: Instant) -> bool {
+        self.first_authorised_at.is_some_and(|first| now < first)
+    }
+}
+
 /// An operation with the history that decides about it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Operation {

@@ -13,9 +13,7 @@ use super::attempt::{Attempt, AttemptResult};
 use super::draft::Draft;
 use super::evidence::{self, Bearing, ProviderObject, Seen, Source, Verdict};
 use super::ids::{Actor, AgentName, CallId};
-use super::operation::{
-    Contradiction, FailureClass, Operation, OperationRow, Status, UnknownReason,
-};
+use super::operation::{Contradiction, FailureClass, Operation, Status, UnknownReason};
 use super::outcome::{Outcome, OutcomeClass};
 use super::policy::{ProviderKind, Terms};
 use super::review_event::{self, Decision};
@@ -281,12 +279,6 @@ fn untouched(op: &Operation) -> Result<(), Refusal> {
 }
 
 /// Whether everything allows one more attempt (I7), the facts of the row before those of the tool.
-/// Whether the row's first attempt lies ahead: the clock was corrected backwards since, so its stored
-/// deadline is later than the provider's, by an amount nobody knows (I10, I27).
-fn clock_ran_back(row: &OperationRow, now: Instant) -> bool {
-    row.first_authorised_at.is_some_and(|first| now < first)
-}
-
 fn may_authorise(
     op: &Operation,
     f: &Authorise,
@@ -322,7 +314,7 @@ fn may_authorise(
         Some(Refusal::OperationSpent)
     } else if spent >= max_per_call {
         Some(Refusal::CallSpent)
-    } else if row.key_expires_at.is_some_and(|deadline| now >= deadline) || clock_ran_back(row, now)
+    } else if row.key_expires_at.is_some_and(|deadline| now >= deadline) || row.clock_ran_back(now)
     {
         Some(Refusal::KeyExpired)
     } else {
@@ -584,7 +576,7 @@ fn swept(op: &Operation, terms: &Terms, now: Instant) -> Result<Step, Refusal> {
         Next::Nothing
     } else if row.status == Status::Open && due(row.pending_since.map(|p| later(p, PENDING_FOR))) {
         d.unknown(UnknownReason::PendingTooLong)
-    } else if unsettled && (due(row.key_expires_at) || clock_ran_back(row, now)) {
+    } else if unsettled && (due(row.key_expires_at) || row.clock_ran_back(now)) {
         d.unknown(UnknownReason::KeyExpired)
     } else if unsettled && !op.in_flight() && !op.needs_lookup() && row.attempts >= row.attempts_max
     {
