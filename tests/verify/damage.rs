@@ -483,6 +483,12 @@ async fn a_broken_file_is_a_finding() {
 }
 
 #[tokio::test]
+async fn a_deleted_call_i24() {
+    let sql = "DELETE FROM tool_calls WHERE operation_id = $OP";
+    named("lost", sql, "I24", "is gone").await;
+}
+
+#[tokio::test]
 async fn a_call_whose_engine_is_gone_is_stale() {
     let fixture = Fixture::new().await;
     let later = fixture.now + chrono::TimeDelta::hours(2);

@@ -48,6 +48,24 @@ pub(super) async fn of_page(
     Ok(())
 }
 
+/// Calls that spent an attempt and are not there any more: an accepted call is never deleted.
+pub(super) async fn gone(
+    conn: &mut SqliteConnection,
+    found: &mut Findings,
+) -> Result<(), LedgerError> {
+    let sql = "SELECT a.operation_id, a.attempt_no, a.call_id FROM attempts a
+               LEFT JOIN tool_calls c ON c.agent = a.agent AND c.call_id = a.call_id
+               WHERE c.call_id IS NULL";
+    let mut rows = sqlx::query(sql).fetch(conn);
+    while let Some(row) = rows.try_next().await.map_err(failed)? {
+        let c = Columns(&row);
+        let (attempt, call) = (c.int("attempt_no")?, c.text("call_id")?);
+        let what = format!("call {call}, which spent attempt {attempt}, is gone");
+        found.add(Some(&c.text("operation_id")?), "I24", what);
+    }
+    Ok(())
+}
+
 /// Calls that never reached a row: rejected, or not begun.
 pub(super) async fn without_row(
     conn: &mut SqliteConnection,

@@ -107,6 +107,7 @@ async fn audit(
     let rows = walk(conn, found, accepted, &mut operations).await;
     tolerate(rows, found)?;
     tolerate(calls::without_row(conn, found).await, found)?;
+    tolerate(calls::gone(conn, found).await, found)?;
     tolerate(calls::stale(conn, now, found).await, found)?;
     Ok(operations)
 }
