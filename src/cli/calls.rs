@@ -25,8 +25,10 @@ async fn list(cx: &Context, desk: &Desk, args: &CallListArgs) -> Result<Exit, Fa
         tool: args.tool.clone(),
         order: args.order.clone(),
         limit: args.limit,
+        ..CallQuery::default()
     };
-    let calls = desk.ledger.calls(&query).await?;
+    let page = desk.ledger.calls(&query).await?;
+    let calls = page.calls;
     if cx.out.is_json() {
         let views: Vec<_> = calls.iter().map(CallView::of).collect();
         cx.out.json(&views)?;
@@ -35,8 +37,8 @@ async fn list(cx: &Context, desk: &Desk, args: &CallListArgs) -> Result<Exit, Fa
     } else {
         cx.out.text(&text(&calls))?;
     }
-    if u32::try_from(calls.len()).is_ok_and(|n| n == args.limit) {
-        cx.out.note("there may be more calls: raise --limit");
+    if page.more {
+        cx.out.note("there are more calls: raise --limit");
     }
     Ok(Exit::Done)
 }

@@ -30,6 +30,7 @@ pub mod opening;
 pub mod operation;
 pub mod outcome;
 pub mod policy;
+pub mod report;
 pub mod review_event;
 pub mod text;
 pub mod tool_call;

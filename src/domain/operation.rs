@@ -258,9 +258,33 @@ pub struct OperationRow {
     pub closed_at: Option<Instant>,
     pub closed_by: Option<String>,
     pub proposal: Option<Proposal>,
+    /// Who is looking at it; counts until its time is over. Warns others, blocks nobody.
+    pub claim: Option<Claim>,
+    /// Last in Review until then, or until the version moves.
+    pub snoozed_until: Option<Instant>,
+}
+
+/// A reviewer's word to the others: I am looking at this.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    pub by: ReviewerName,
+    pub until: Instant,
 }
 
 impl OperationRow {
+    /// Who claims it at `now`.
+    #[must_use]
+    pub fn claimed_by(&self, now: Instant) -> Option<&ReviewerName> {
+        let claim = self.claim.as_ref().filter(|c| now < c.until)?;
+        Some(&claim.by)
+    }
+
+    /// Until when it is put off, if it is at `now`.
+    #[must_use]
+    pub fn snoozed(&self, now: Instant) -> Option<Instant> {
+        self.snoozed_until.filter(|until| now < *until)
+    }
+
     /// Whether the row's first attempt lies ahead: the clock was corrected backwards since, so its
     /// stored deadline is later than the provider's, by an amount nobody knows (I10, I27).
     #[must_use]

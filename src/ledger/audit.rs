@@ -118,6 +118,12 @@ pub(super) fn row_digest(row: &OperationRow) -> String {
     put("unknown_at", row.unknown_at.map(at).as_deref());
     put("closed_at", row.closed_at.map(at).as_deref());
     put("closed_by", row.closed_by.as_deref());
+    put("claimed_by", row.claim.as_ref().map(|c| c.by.as_str()));
+    put(
+        "claimed_until",
+        row.claim.as_ref().map(|c| at(c.until)).as_deref(),
+    );
+    put("snoozed_until", row.snoozed_until.map(at).as_deref());
     put("proposal", row.proposal.as_ref().map(proposed).as_deref());
     hex_digest(text.as_bytes())
 }

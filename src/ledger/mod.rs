@@ -31,7 +31,10 @@ use crate::domain::policy::Circuit;
 use crate::domain::tool_call::{RefundArguments, ToolCall, ToolResult};
 use crate::domain::transition::{Event, Refusal, Step};
 
-pub use query::{AuditRow, CallQuery, Counts, Detail, Filter, Listed, Page, PageQuery, Sort, Tab};
+pub use query::{
+    AuditPage, AuditQuery, AuditRow, Audited, BucketSeen, CallPage, CallQuery, Counts, Detail,
+    Filter, Listed, Page, PageQuery, Sort, Tab,
+};
 
 /// A shared handle on a ledger.
 pub type SharedLedger = Arc<dyn Ledger>;
@@ -275,7 +278,11 @@ pub trait Ledger: Send + Sync {
     async fn detail(&self, operation: &OperationId) -> Result<Option<Detail>, LedgerError>;
     async fn rows(&self, operations: &[OperationId]) -> Result<Vec<OperationRow>, LedgerError>;
     async fn call(&self, agent: &AgentName, id: &CallId) -> Result<Option<ToolCall>, LedgerError>;
-    async fn calls(&self, query: &CallQuery) -> Result<Vec<ToolCall>, LedgerError>;
+    async fn calls(&self, query: &CallQuery) -> Result<CallPage, LedgerError>;
+    /// Audit entries of all operations, newest first.
+    async fn audit(&self, query: &AuditQuery) -> Result<AuditPage, LedgerError>;
+    /// Shared rates that are partly used up.
+    async fn buckets(&self) -> Result<Vec<BucketSeen>, LedgerError>;
     async fn tools(&self) -> Result<Vec<ToolState>, LedgerError>;
     async fn engines(&self) -> Result<Vec<EngineSeen>, LedgerError>;
     async fn stamps(&self) -> Result<Vec<Stamp>, LedgerError>;

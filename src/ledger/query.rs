@@ -5,9 +5,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::domain::Instant;
-use crate::domain::ids::{CallId, EngineId, OperationId, OrderId, SessionId, ToolName};
+use crate::domain::ids::{AgentName, CallId, EngineId, OperationId, OrderId, SessionId, ToolName};
 use crate::domain::operation::{Operation, OperationRow, UnknownReason};
-use crate::domain::tool_call::{CallState, ToolCall};
+use crate::domain::tool_call::{CallState, Delivery, ToolCall};
 
 /// A list on the screen, or a `--status` of the CLI.
 #[derive(
@@ -100,7 +100,6 @@ pub struct PageQuery {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Listed {
     pub row: OperationRow,
-    pub claimed_by: Option<String>,
     /// An engine drives it now.
     pub driven: bool,
     pub sessions: Vec<SessionId>,
@@ -143,7 +142,6 @@ pub struct Detail {
     pub op: Operation,
     pub calls: Vec<ToolCall>,
     pub audit: Vec<AuditRow>,
-    pub claimed_by: Option<String>,
     /// Who drives it now.
     pub driver: Option<(EngineId, CallId)>,
 }
@@ -160,11 +158,60 @@ pub struct AuditRow {
     pub hash: String,
 }
 
-/// Which calls.
-#[derive(Clone, Debug, Default)]
+/// Which calls, newest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallQuery {
     pub state: Option<CallState>,
+    pub delivery: Option<Delivery>,
     pub tool: Option<ToolName>,
     pub order: Option<OrderId>,
+    pub session: Option<SessionId>,
+    /// Continues behind this call (keyset, not offset).
+    pub after: Option<(AgentName, CallId)>,
     pub limit: u32,
+}
+
+/// A page of calls and whether more follows.
+#[derive(Clone, Debug, Default)]
+pub struct CallPage {
+    pub calls: Vec<ToolCall>,
+    pub more: bool,
+}
+
+/// Which audit entries of all operations, newest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AuditQuery {
+    pub operation: Option<OperationId>,
+    /// Exactly, as in `reviewer:ann` or `engine`.
+    pub actor: Option<String>,
+    pub action: Option<String>,
+    /// Continues behind the entry of this number (keyset, not offset).
+    pub after: Option<i64>,
+    pub limit: u32,
+}
+
+/// An audit entry with its place in the ledger's history.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Audited {
+    /// Grows with every entry of the ledger.
+    pub audit_id: i64,
+    pub operation_id: OperationId,
+    #[serde(flatten)]
+    pub entry: AuditRow,
+}
+
+/// A page of audit entries and whether more follows.
+#[derive(Clone, Debug, Default)]
+pub struct AuditPage {
+    pub rows: Vec<Audited>,
+    pub more: bool,
+}
+
+/// How much of a shared rate is used up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BucketSeen {
+    /// As the ledger names it: `send:TOOL`, `read:PROVIDER`.
+    pub name: String,
+    /// When it is full again.
+    pub full_at: Instant,
 }

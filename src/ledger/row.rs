@@ -17,7 +17,7 @@ use crate::domain::evidence::Evidence;
 use crate::domain::identity::Identity;
 use crate::domain::key::IdempotencyKey;
 use crate::domain::money::Money;
-use crate::domain::operation::OperationRow;
+use crate::domain::operation::{Claim, OperationRow};
 use crate::domain::text::SafeText;
 use crate::domain::tool_call::ToolCall;
 
@@ -145,6 +145,14 @@ pub(super) fn operation(row: &SqliteRow) -> Result<OperationRow, LedgerError> {
         closed_at: c.opt("closed_at", Columns::at)?,
         closed_by: c.opt("closed_by", Columns::text)?,
         proposal: c.opt("proposal", Columns::json)?,
+        claim: match (
+            c.opt("claimed_by", Columns::word)?,
+            c.opt("claimed_until", Columns::at)?,
+        ) {
+            (Some(by), Some(until)) => Some(Claim { by, until }),
+            _ => None,
+        },
+        snoozed_until: c.opt("snoozed_until", Columns::at)?,
     })
 }
 

@@ -128,8 +128,7 @@ impl RowView {
     /// A row of a list.
     #[must_use]
     pub fn of(listed: &Listed, lens: Lens<'_>) -> Self {
-        let claimed_by = listed.claimed_by.clone();
-        Self::of_row(&listed.row, listed.sessions.clone(), claimed_by, lens)
+        Self::of_row(&listed.row, listed.sessions.clone(), lens)
     }
 
     /// The row of an operation with its history.
@@ -142,15 +141,10 @@ impl RowView {
             .collect();
         sessions.sort();
         sessions.dedup();
-        Self::of_row(&detail.op.row, sessions, detail.claimed_by.clone(), lens)
+        Self::of_row(&detail.op.row, sessions, lens)
     }
 
-    fn of_row(
-        row: &OperationRow,
-        session_ids: Vec<SessionId>,
-        claimed_by: Option<String>,
-        lens: Lens<'_>,
-    ) -> Self {
+    fn of_row(row: &OperationRow, session_ids: Vec<SessionId>, lens: Lens<'_>) -> Self {
         let terms = lens.terms.get(&row.tool);
         let provider_ref = row.provider_ref.clone();
         Self {
@@ -184,9 +178,8 @@ impl RowView {
             provider_ref,
             last_outcome: row.last_outcome,
             session_ids,
-            claimed_by,
-            // Snoozing is not in this version.
-            snoozed_until: None,
+            claimed_by: row.claimed_by(lens.now).map(ToString::to_string),
+            snoozed_until: row.snoozed(lens.now).map(instant),
             proposal: row.proposal.as_ref().map(ProposalView::of),
             version: row.version,
             created_at: instant(row.created_at),

@@ -6,7 +6,9 @@
 //! `tests/protocol/deciding.rs`.
 
 mod asking;
+mod desk;
 mod lead;
+pub mod packet;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -33,9 +33,16 @@ pub enum Action {
     Succeeded,
     Failed,
     All,
+    /// The boards: tool calls, engines, audit, report.
+    Queue,
+    Engine,
+    Audit,
+    Report,
     NextTab,
     PrevTab,
     Filter,
+    /// The `:` line: every action by its name.
+    Palette,
     Sort,
     Reverse,
     /// Shows the rows that were announced.
@@ -45,6 +52,21 @@ pub enum Action {
     Pause,
     Times,
     Wide,
+    /// Timeline or evidence, in the detail.
+    Evidence,
+    /// Marks the row for copy, export and lookups; never for closing (U18).
+    Mark,
+    CopyId,
+    CopyKey,
+    CopyRef,
+    CopyJson,
+    /// Shows the provider's link.
+    Link,
+    /// Shows the support packet.
+    Packet,
+    /// Claims the row, or gives it back.
+    Claim,
+    Snooze,
     Help,
     Redraw,
     Quit,
@@ -59,6 +81,8 @@ pub enum Action {
     Reread,
     /// Commits what the dialog shows.
     Commit,
+    /// The next note template, in a note field.
+    Template,
     Lookup,
     CloseSucceeded,
     CloseFailed,
@@ -67,6 +91,8 @@ pub enum Action {
     Reject,
     Correct,
     Note,
+    /// Pauses or resumes a tool.
+    PauseTool,
 }
 
 impl Action {
@@ -83,6 +109,7 @@ impl Action {
                 | Self::Reject
                 | Self::Correct
                 | Self::Note
+                | Self::PauseTool
         )
     }
 

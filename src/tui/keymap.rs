@@ -107,6 +107,12 @@ pub enum Context {
     Filter,
     Dialog,
     Help,
+    /// Queue, Engine, Audit, Report.
+    Board,
+    /// The `:` line.
+    Palette,
+    /// A short list to choose from: sort, snooze.
+    Menu,
 }
 
 /// One line of the key map.

@@ -6,6 +6,7 @@
 //! the UI task; a write that did not come through `review`. Tests: `tests/tui_*.rs`.
 
 pub mod action;
+pub mod board;
 pub mod effect;
 mod event_loop;
 pub mod format;

@@ -222,6 +222,8 @@ pub struct Model {
     pub now: Instant,
     pub size: (u16, u16),
     pub tab: Tab,
+    /// The board that is shown instead of the list, if one is.
+    pub board: Option<super::board::Board>,
     pub filter: Filter,
     /// The filter as written.
     pub filter_text: String,
@@ -275,6 +277,7 @@ impl Model {
             now: setup.now,
             size: setup.size,
             tab: Tab::Review,
+            board: None,
             filter: Filter::default(),
             filter_text: String::new(),
             filter_edit: None,
@@ -335,6 +338,8 @@ impl Model {
             Context::Help
         } else if self.filter_edit.is_some() {
             Context::Filter
+        } else if self.board.is_some() && self.focus == Focus::List {
+            Context::Board
         } else {
             match self.focus {
                 Focus::List => Context::List,

@@ -128,6 +128,8 @@ pub fn new_row(n: u128, order: &str, amount: Money) -> OperationRow {
         closed_at: None,
         closed_by: None,
         proposal: None,
+        claim: None,
+        snoozed_until: None,
     }
 }
 

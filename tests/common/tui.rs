@@ -114,6 +114,8 @@ pub fn row(n: u128, order: &str, minor: i64, currency: &str, status: Status) -> 
         closed_at: None,
         closed_by: None,
         proposal: None,
+        claim: None,
+        snoozed_until: None,
     }
 }
 
@@ -130,7 +132,6 @@ pub fn unknown(n: u128) -> OperationRow {
 pub fn listed(row: OperationRow) -> Listed {
     Listed {
         row,
-        claimed_by: None,
         driven: false,
         sessions: Vec::new(),
     }
@@ -268,7 +269,6 @@ pub fn detail(row: OperationRow) -> DetailView {
                     serde_json::json!({"note": "asked the bank, they call back", "role": "reviewer"}),
                 ),
             ],
-            claimed_by: None,
             driver: None,
             op,
         },

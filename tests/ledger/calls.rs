@@ -169,7 +169,7 @@ async fn calls_are_listed_newest_first_by_state_tool_and_order() {
         }
         w.refunded("done", "9", 100).await;
         let list = async |query: CallQuery| -> Vec<String> {
-            let calls = w.ledger.calls(&query).await.expect("listed");
+            let calls = w.ledger.calls(&query).await.expect("listed").calls;
             calls.iter().map(|c| c.id.to_string()).collect()
         };
         let query = CallQuery {

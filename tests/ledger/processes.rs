@@ -107,7 +107,7 @@ async fn five_processes_open_a_new_ledger_at_once_f73() {
             limit: 100,
             ..CallQuery::default()
         };
-        assert_eq!(ledger.calls(&query).await.expect("listed").len(), 5);
+        assert_eq!(ledger.calls(&query).await.expect("listed").calls.len(), 5);
         children.into_iter().for_each(end);
     }
 }

@@ -38,7 +38,10 @@ async fn twenty_writers_lose_no_write_and_see_no_busy_error_f77_m50() {
             limit: 1_000,
             ..CallQuery::default()
         };
-        assert_eq!(w.ledger.calls(&query).await.expect("listed").len(), 101);
+        assert_eq!(
+            w.ledger.calls(&query).await.expect("listed").calls.len(),
+            101
+        );
         let detail = w.ledger.detail(&id).await.expect("read").expect("there");
         let numbers: Vec<i64> = detail.audit.iter().map(|a| a.seq).collect();
         assert_eq!(

@@ -116,5 +116,7 @@ fn row(stripe: &Stripe) -> OperationRow {
         closed_at: None,
         closed_by: None,
         proposal: None,
+        claim: None,
+        snoozed_until: None,
     }
 }

@@ -26,9 +26,9 @@ use tokio::sync::{Mutex, watch};
 use tokio::task::JoinHandle;
 
 use super::{
-    Accepted, Applied, CallQuery, Counts, Detail, Drive, EngineSeen, LeasedCall, Ledger,
-    LedgerError, LookupBusy, NewCall, OpenRow, Opening, OrderRows, Page, PageQuery, Stamp, Still,
-    ToolState,
+    Accepted, Applied, AuditPage, AuditQuery, BucketSeen, CallPage, CallQuery, Counts, Detail,
+    Drive, EngineSeen, LeasedCall, Ledger, LedgerError, LookupBusy, NewCall, OpenRow, Opening,
+    OrderRows, Page, PageQuery, Stamp, Still, ToolState,
 };
 use crate::clock::Clock;
 use crate::domain::Instant;
@@ -442,9 +442,20 @@ impl Ledger for SqliteLedger {
             .await
     }
 
-    async fn calls(&self, query: &CallQuery) -> Result<Vec<ToolCall>, LedgerError> {
+    async fn calls(&self, query: &CallQuery) -> Result<CallPage, LedgerError> {
         let query = query.clone();
         self.read(|inner| async move { read::calls(&inner, &query).await })
+            .await
+    }
+
+    async fn audit(&self, query: &AuditQuery) -> Result<AuditPage, LedgerError> {
+        let query = query.clone();
+        self.read(move |inner| async move { read::audit(&inner, &query).await })
+            .await
+    }
+
+    async fn buckets(&self) -> Result<Vec<BucketSeen>, LedgerError> {
+        self.read(|inner| async move { read::buckets(&inner).await })
             .await
     }
 

@@ -110,6 +110,8 @@ fn fresh(new: &OpenRow, held: bool, attempts_max: u32, tx: &Tx<'_>) -> Operation
         closed_at: None,
         closed_by: None,
         proposal: None,
+        claim: None,
+        snoozed_until: None,
     }
 }
 

@@ -6,7 +6,7 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, SqliteConnection, SqlitePool};
 
 use super::{Inner, limits, store, terms};
-use crate::domain::ids::{AgentName, CallId, OperationId, PaymentId, ToolName};
+use crate::domain::ids::{AgentName, CallId, OperationId, OrderId, PaymentId, SessionId, ToolName};
 use crate::domain::opening;
 use crate::domain::operation::OperationRow;
 use crate::domain::policy::ProviderKind;
@@ -14,8 +14,8 @@ use crate::domain::tool_call::{RefundArguments, ToolCall};
 use crate::domain::{earlier, later};
 use crate::ledger::row::{self, Columns, micros};
 use crate::ledger::{
-    AuditRow, CallQuery, Counts, Detail, EngineSeen, LedgerError, Listed, OrderRows, Page,
-    PageQuery, Sort, Stamp, Tab, ToolState,
+    AuditPage, AuditQuery, AuditRow, Audited, BucketSeen, CallPage, CallQuery, Counts, Detail,
+    EngineSeen, LedgerError, Listed, OrderRows, Page, PageQuery, Sort, Stamp, Tab, ToolState,
 };
 
 type Pooled = sqlx::pool::PoolConnection<sqlx::Sqlite>;
@@ -174,7 +174,6 @@ fn listed(found: &SqliteRow) -> Result<Listed, LedgerError> {
     let c = Columns(found);
     Ok(Listed {
         row: row::operation(found)?,
-        claimed_by: None,
         driven: c.flag("driven")?,
         sessions: c.json("sessions")?,
     })
@@ -265,7 +264,6 @@ pub(super) async fn detail(
         op,
         calls: calls.iter().map(row::call).collect::<Result<_, _>>()?,
         audit: audit.iter().map(audit_row).collect::<Result<_, _>>()?,
-        claimed_by: None,
         driver,
     };
     tx.rollback().await.map_err(store::failed)?;
@@ -384,29 +382,85 @@ pub(super) async fn call(
     found.as_ref().map(row::call).transpose()
 }
 
-pub(super) async fn calls(
-    inner: &Arc<Inner>,
-    query: &CallQuery,
-) -> Result<Vec<ToolCall>, LedgerError> {
+pub(super) async fn calls(inner: &Arc<Inner>, query: &CallQuery) -> Result<CallPage, LedgerError> {
     let mut conn = reader(&inner.readers).await?;
     let sql = "SELECT c.* FROM tool_calls c LEFT JOIN operations o USING (operation_id)
                WHERE (?1 IS NULL OR c.state = ?1) AND (?2 IS NULL OR c.tool = ?2)
-               AND (?3 IS NULL OR o.order_id = ?3)
-               ORDER BY c.accepted_at DESC, c.rowid DESC LIMIT ?4";
+               AND (?3 IS NULL OR o.order_id = ?3) AND (?4 IS NULL OR c.session_id = ?4)
+               AND (?5 IS NULL OR c.delivery = ?5)
+               AND (?6 IS NULL OR (c.accepted_at, c.rowid) <
+                    (SELECT accepted_at, rowid FROM tool_calls WHERE agent = ?6 AND call_id = ?7))
+               ORDER BY c.accepted_at DESC, c.rowid DESC LIMIT ?8";
+    let limit = query.limit.clamp(1, 100_000);
+    let after = query.after.as_ref();
     let rows = sqlx::query(sql)
         .bind(query.state.map(<&str>::from))
         .bind(query.tool.as_ref().map(ToolName::as_str))
-        .bind(
-            query
-                .order
-                .as_ref()
-                .map(crate::domain::ids::OrderId::as_str),
-        )
-        .bind(query.limit.clamp(1, 10_000))
+        .bind(query.order.as_ref().map(OrderId::as_str))
+        .bind(query.session.as_ref().map(SessionId::as_str))
+        .bind(query.delivery.map(<&str>::from))
+        .bind(after.map(|(agent, _)| agent.as_str()))
+        .bind(after.map(|(_, call)| call.as_str()))
+        .bind(i64::from(limit) + 1)
         .fetch_all(&mut *conn)
         .await
         .map_err(store::failed)?;
-    rows.iter().map(row::call).collect()
+    let more = rows.len() > limit as usize;
+    let calls = rows.iter().take(limit as usize).map(row::call);
+    Ok(CallPage {
+        calls: calls.collect::<Result<_, _>>()?,
+        more,
+    })
+}
+
+pub(super) async fn audit(
+    inner: &Arc<Inner>,
+    query: &AuditQuery,
+) -> Result<AuditPage, LedgerError> {
+    let mut conn = reader(&inner.readers).await?;
+    let sql =
+        "SELECT * FROM audit WHERE (?1 IS NULL OR operation_id = ?1) AND (?2 IS NULL OR actor = ?2)
+               AND (?3 IS NULL OR action = ?3) AND (?4 IS NULL OR audit_id < ?4)
+               ORDER BY audit_id DESC LIMIT ?5";
+    let limit = query.limit.clamp(1, 10_000);
+    let rows = sqlx::query(sql)
+        .bind(query.operation.as_ref().map(OperationId::as_str))
+        .bind(&query.actor)
+        .bind(&query.action)
+        .bind(query.after)
+        .bind(i64::from(limit) + 1)
+        .fetch_all(&mut *conn)
+        .await
+        .map_err(store::failed)?;
+    let more = rows.len() > limit as usize;
+    let rows = rows.iter().take(limit as usize).map(|found| {
+        let c = Columns(found);
+        Ok(Audited {
+            audit_id: c.int("audit_id")?,
+            operation_id: c.word("operation_id")?,
+            entry: audit_row(found)?,
+        })
+    });
+    Ok(AuditPage {
+        rows: rows.collect::<Result<_, LedgerError>>()?,
+        more,
+    })
+}
+
+pub(super) async fn buckets(inner: &Arc<Inner>) -> Result<Vec<BucketSeen>, LedgerError> {
+    let mut conn = reader(&inner.readers).await?;
+    let rows = sqlx::query("SELECT name, full_at FROM buckets ORDER BY name LIMIT 1000")
+        .fetch_all(&mut *conn)
+        .await
+        .map_err(store::failed)?;
+    let seen = rows.iter().map(|found| {
+        let c = Columns(found);
+        Ok(BucketSeen {
+            name: c.text("name")?,
+            full_at: c.at("full_at")?,
+        })
+    });
+    seen.collect()
 }
 
 pub(super) async fn tools(inner: &Arc<Inner>) -> Result<Vec<ToolState>, LedgerError> {

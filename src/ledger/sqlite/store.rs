@@ -260,7 +260,7 @@ async fn update_row(tx: &mut Tx<'_>, before: &Operation, step: &Step) -> Result<
         attempts = ?, key_expires_at = ?, first_authorised_at = ?, last_authorised_at = ?, last_outcome = ?,
         reason = ?, failure = ?, failure_text = ?, verdict = ?, decidable_at = ?, provider_ref = ?,
         pending_since = ?, version = ?, corrections = ?, audit_seq = ?, updated_at = ?, unknown_at = ?,
-        closed_at = ?, closed_by = ?, proposal = ?
+        closed_at = ?, closed_by = ?, proposal = ?, claimed_by = ?, claimed_until = ?, snoozed_until = ?
         WHERE operation_id = ? AND version = ? AND audit_seq = ?";
     let done = sqlx::query(sql)
         .bind(row.status.as_str())
@@ -295,6 +295,9 @@ async fn update_row(tx: &mut Tx<'_>, before: &Operation, step: &Step) -> Result<
         .bind(row.closed_at.map(micros))
         .bind(&row.closed_by)
         .bind(proposal)
+        .bind(row.claim.as_ref().map(|c| c.by.as_str()))
+        .bind(row.claim.as_ref().map(|c| micros(c.until)))
+        .bind(row.snoozed_until.map(micros))
         .bind(row.id.as_str())
         .bind(before.row.version)
         .bind(before.row.audit_seq)

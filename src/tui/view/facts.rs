@@ -74,7 +74,7 @@ fn facts_of(model: &Model, view: &DetailView) -> Vec<(&'static str, Vec<String>)
         let when = format!("as failed {}, not before {}", stamp.at(at), stamp.clock(at));
         out.push(("decidable", vec![when]));
     }
-    if let Some(by) = &view.detail.claimed_by {
+    if let Some(by) = row.claimed_by(now) {
         out.push(("claimed", vec![format!("by {by}")]));
     }
     if let Some((engine, call)) = &view.detail.driver {
