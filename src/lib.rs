@@ -52,6 +52,8 @@
 //!   itself refuses to commit one.
 //! - No outside text reaches a terminal, a log or a line of output unless it went through
 //!   [`domain::text::SafeText`] (I31); no secret does at all (I30).
+//! - No mode of the terminal outlives the screen. The terminal's modes are one value, restored when it
+//!   is dropped, whichever way the screen ends (U30).
 //! - Nothing is unbounded: bodies, pages, queues, evidence per row, waits (I33).
 //!
 //! The promise in words: while the provider honours the key for the time it states and finishes a

@@ -93,6 +93,7 @@ async fn supervise(
         return;
     }
     health.send_modify(|h| h.state = EngineState::Running);
+    tracing::info!(engine = %shared.engine, workers = shared.deps.config.workers, "the engine runs");
     let mut keepers = JoinSet::new();
     keepers.spawn({
         let shared = Arc::clone(&shared);
@@ -128,6 +129,7 @@ async fn supervise(
     }
     health.send_modify(|h| {
         h.busy = 0;
+        tracing::info!(engine = %shared.engine, "the engine has stopped");
         if h.state == EngineState::Draining {
             h.state = EngineState::Stopped;
         }

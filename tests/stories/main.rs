@@ -26,6 +26,7 @@ mod drawing;
 mod hostile;
 mod leaving;
 mod racing;
+mod secrets;
 mod starting;
 mod suspending;
 mod typing;
