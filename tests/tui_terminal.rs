@@ -440,7 +440,7 @@ fn an_engine_that_does_not_stop_has_five_seconds() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lost_race_names_the_winner_and_a_moved_row_its_version_u23() {
     use samekey::domain::operation::Closing;
-    use samekey::tui::action::{Access, Ask};
+    use samekey::tui::action::{Access, Ask, LookedAt, Target};
     use samekey::tui::effect::{Effect, Runner};
     use samekey::tui::message::{Failure, Message};
 
@@ -466,15 +466,17 @@ async fn a_lost_race_names_the_winner_and_a_moved_row_its_version_u23() {
     let clock = child.world.clock.clone();
     let runner = Runner::new(Arc::clone(&child.world.ledger), gate.clone(), clock, sender);
     let decide = async |version| {
+        let target = Target::Row {
+            operation: row.id.clone(),
+            looked_at: LookedAt {
+                version,
+                ..LookedAt::of(&row)
+            },
+            ask: Ask::Close(Closing::Succeeded),
+        };
         let effect = Effect::Decide {
             serial: 1,
-            frozen: permit.freeze(
-                row.id.clone(),
-                version,
-                Ask::Close(Closing::Succeeded),
-                ann.clone(),
-                "simulator stripe".into(),
-            ),
+            frozen: permit.freeze(target, ann.clone(), "simulator stripe".into()),
             note: "seen".into(),
             typed: None,
         };
@@ -487,7 +489,7 @@ async fn a_lost_race_names_the_winner_and_a_moved_row_its_version_u23() {
         }
     };
     let moved: Failure = decide(row.version - 1).await;
-    assert_eq!(moved.moved_to, Some(row.version));
+    assert_eq!(moved.moved_to, Some(LookedAt::of(&row)));
 
     // Lea finds it at the provider and closes; Ann comes too late.
     let found = common::provider::refund_of(&row);
@@ -499,7 +501,7 @@ async fn a_lost_race_names_the_winner_and_a_moved_row_its_version_u23() {
             objects: vec![(found, false)],
         });
     let looked = gate.lookup(&row.id, &lea).await.expect("looked up");
-    let seen = Some(looked.op.row.version);
+    let seen = Some(LookedAt::of(&looked.op.row));
     let closed = gate
         .decide(
             &row.id,

@@ -118,6 +118,7 @@ pub(super) fn options(
             TimeZone::Local => Timezone::Local,
         },
         bell: true,
+        note_templates: section.note_templates.clone(),
     })
 }
 

@@ -38,6 +38,7 @@ pub use theme::ThemeName;
 
 use crate::clock::Clock;
 use crate::domain::review_event::Person;
+use crate::domain::text::SafeText;
 use crate::engine::EngineHealth;
 use crate::ledger::SharedLedger;
 use crate::review::Gate;
@@ -94,7 +95,17 @@ pub struct UiOptions {
     pub timezone: Timezone,
     /// Rings once for each row that newly needs a person.
     pub bell: bool,
+    /// Notes of the house that `ctrl-t` offers, before [`TEMPLATES`].
+    pub note_templates: Vec<SafeText>,
 }
+
+/// Notes that `ctrl-t` offers in every house.
+pub const TEMPLATES: [&str; 4] = [
+    "looked up at the provider: the refund is there",
+    "looked up at the provider: nothing of ours is there",
+    "asked the provider's support; waiting for their answer",
+    "the customer says that the money has arrived",
+];
 
 impl Default for UiOptions {
     fn default() -> Self {
@@ -106,6 +117,7 @@ impl Default for UiOptions {
             refresh: Duration::from_secs(1),
             timezone: Timezone::Local,
             bell: true,
+            note_templates: Vec::new(),
         }
     }
 }
@@ -144,6 +156,14 @@ impl TuiDeps {
             refresh: second.mul_f64(refresh.as_secs_f64()),
             second,
             bell: self.ui.bell,
+            templates: self
+                .ui
+                .note_templates
+                .iter()
+                .map(SafeText::as_str)
+                .chain(TEMPLATES)
+                .map(str::to_owned)
+                .collect(),
             follow: self.scoreboard.is_some(),
             now,
             size,

@@ -1,10 +1,11 @@
 //! `(Model, Message) → effects`: everything the screen decides, without touching the outside.
 //!
 //! Owns: dispatch by message; [`reading`] what is read and shown, [`keys`] what a key does,
-//! [`asking`] everything on the way to a write. Never: waits, reads a clock, logs, or writes.
+//! [`asking`] and [`confirming`] everything on the way to a write. Never: waits, reads a clock, logs, or writes.
 //! Tests: `tests/tui_update.rs`, `tests/tui_safety.rs`, `tests/tui_properties.rs`.
 
 mod asking;
+mod confirming;
 mod keys;
 mod reading;
 
@@ -59,7 +60,12 @@ pub fn update(model: &mut Model, message: Message) -> Vec<Effect> {
             asking::asked(model, serial, result);
             Vec::new()
         }
+        Message::Progress { serial, done, of } => {
+            asking::progress(model, serial, done, of);
+            Vec::new()
+        }
         Message::Done { serial, result } => asking::done(model, serial, result),
+        Message::AtDesk(result) => asking::at_desk(model, result),
         Message::Health(health) => {
             if model.health != health {
                 model.health = health;

@@ -22,7 +22,7 @@ use samekey::domain::outcome::OutcomeClass;
 use samekey::domain::policy::{Profile, Terms, ToolPolicy};
 use samekey::domain::tool_call::{CallState, Delivery, ToolCall, ToolResult};
 use samekey::domain::{Instant, earlier, later};
-use samekey::tui::action::{Access, Ask, Asked, Decided, Level, Person};
+use samekey::tui::action::{Access, Ask, Asked, Level, Person, Subject};
 use samekey::tui::effect::Effect;
 use samekey::tui::format::Times;
 use samekey::tui::keymap::{Key, Keymap};
@@ -352,7 +352,7 @@ pub fn operation(row: OperationRow) -> Operation {
 
 pub fn asked(op: Operation, level: Level, ask: Ask) -> Asked {
     Asked {
-        op,
+        subject: Subject::Row(Box::new(op)),
         level,
         will: match ask {
             Ask::Lookup => vec![
@@ -392,6 +392,7 @@ pub fn setup(size: (u16, u16)) -> Setup {
         refresh: Duration::from_secs(1),
         second: Duration::from_secs(1),
         bell: true,
+        templates: vec!["seen at the bank".into(), "asked support".into()],
         follow: false,
         now: now(),
         size,
@@ -569,11 +570,12 @@ impl Stage {
         let row = self
             .rows
             .iter()
-            .find(|l| l.row.id == *frozen.operation())
+            .find(|l| Some(&l.row.id) == frozen.operation())
             .expect("the row")
             .row
             .clone();
-        let asked = asked(operation(row), level, frozen.ask());
+        let ask = frozen.ask().expect("about a row");
+        let asked = asked(operation(row), level, ask);
         self.give(Message::Asked {
             serial,
             result: Ok(Box::new(asked)),
@@ -607,15 +609,13 @@ impl Stage {
     pub fn done(&mut self, result: Result<&str, Failure>) {
         let dialog = self.model.dialog.as_ref().expect("a dialog");
         let serial = dialog.serial;
-        let op = dialog.asked.as_ref().expect("asked").op.clone();
+        let operation = dialog.frozen.operation().cloned();
         self.give(Message::Done {
             serial,
-            result: result.map(|says| {
-                Box::new(Decided {
-                    op,
-                    proposed: false,
-                    says: says.to_owned(),
-                })
+            result: result.map(|says| Done {
+                operation,
+                says: says.to_owned(),
+                ..Done::default()
             }),
         });
     }

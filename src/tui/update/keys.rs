@@ -9,7 +9,7 @@ use super::super::query;
 use super::super::text_field::TextField;
 use super::super::theme::Role;
 use super::super::view;
-use super::{asking, quit, reading};
+use super::{asking, confirming, quit, reading};
 
 /// A key was pressed.
 pub fn pressed(model: &mut Model, key: Key, repeat: bool, burst: bool) -> Vec<Effect> {
@@ -27,7 +27,7 @@ pub fn pressed(model: &mut Model, key: Key, repeat: bool, burst: bool) -> Vec<Ef
     }
     if model.dialog.is_some() {
         model.keys.clear();
-        return asking::pressed(model, key, repeat, burst);
+        return confirming::pressed(model, key, repeat, burst);
     }
     if model.popup.is_some() {
         return popup(model, key);
@@ -39,12 +39,12 @@ pub fn pressed(model: &mut Model, key: Key, repeat: bool, burst: bool) -> Vec<Ef
     match model.keymap.meaning(model.context(), &model.keys) {
         Meaning::Action(action) => {
             model.keys.clear();
-            if burst && (action.acts() || action == Action::Quit) {
+            if burst && (action.acts() || action.is_desk() || action == Action::Quit) {
                 model.say(Role::Warn, "too fast to be typed: the keys were ignored");
                 return Vec::new();
             }
             // A held action key asks once.
-            if repeat && action.acts() {
+            if repeat && (action.acts() || action.is_desk()) {
                 return Vec::new();
             }
             run(model, action)
@@ -66,7 +66,7 @@ pub fn pressed(model: &mut Model, key: Key, repeat: bool, burst: bool) -> Vec<Ef
 /// Pasted text.
 pub fn pasted(model: &mut Model, text: &str) {
     if model.dialog.is_some() {
-        asking::pasted(model, text);
+        confirming::pasted(model, text);
     } else if let Some(edit) = &mut model.filter_edit {
         edit.field.paste(text);
         edit.fault = query::parse(edit.field.text()).err();
@@ -199,6 +199,7 @@ fn run(model: &mut Model, action: Action) -> Vec<Effect> {
                 Vec::new()
             }
         },
+        Action::Claim => asking::claim(model),
         Action::PrevRow => step(model, -1),
         Action::NextRow => step(model, 1),
         _ => choose(model, action),
