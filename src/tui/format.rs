@@ -149,9 +149,9 @@ pub fn money(money: Money) -> String {
     minor(money.minor(), money.currency())
 }
 
-/// Minor units of a currency as [`money`], also for what is no positive amount.
+/// Minor units of a currency as [`money`], also for sums and what is no positive amount.
 #[must_use]
-pub fn minor(minor: i64, currency: Currency) -> String {
+pub fn minor(minor: impl Into<i128>, currency: Currency) -> String {
     format!("{} {}", currency.code(), grouped(&decimal(minor, currency)))
 }
 
