@@ -199,6 +199,15 @@ pub fn span(duration: Duration) -> String {
     }
 }
 
+/// How long something took: hundredths of a second where it was short.
+#[must_use]
+pub fn took(duration: Duration) -> String {
+    match duration.as_millis() {
+        ms @ ..10_000 => format!("{}.{:02}s", ms / 1_000, ms / 10 % 100),
+        _ => span(duration),
+    }
+}
+
 /// How long ago.
 #[must_use]
 pub fn age(then: Instant, now: Instant) -> String {
