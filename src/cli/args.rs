@@ -434,7 +434,8 @@ fn since(text: &str) -> Result<Since, String> {
     if text == "all" {
         return Ok(Since(None));
     }
-    let span = crate::config::duration(text).map_err(|why| format!("it {why}; write 24h or all"))?;
+    let span =
+        crate::config::duration(text).map_err(|why| format!("it {why}; write 24h or all"))?;
     if span.is_zero() {
         return Err("a span of no length has no operations; write 24h or all".to_owned());
     }

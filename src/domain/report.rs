@@ -296,7 +296,10 @@ mod tests {
     use proptest::prelude::*;
 
     fn at(seconds: u64) -> Instant {
-        later(Instant::UNIX_EPOCH, Duration::from_secs(1_000_000 + seconds))
+        later(
+            Instant::UNIX_EPOCH,
+            Duration::from_secs(1_000_000 + seconds),
+        )
     }
 
     fn query(until: u64) -> ReportQuery {

@@ -5,6 +5,8 @@
 //! A panic in a task becomes an answer, so that the screen never waits for ever. Tests:
 //! `tests/tui_terminal.rs`.
 
+mod boards;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::sync::Arc;
@@ -13,6 +15,7 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc};
 
 use super::action::{Ask, Frozen};
+use super::board::{Asking, BoardQuery};
 use super::message::{
     DetailView, Edge, Engines, Failure, Loaded, Message, PageQuery, Standing, Tab,
 };
@@ -43,6 +46,8 @@ pub enum Effect {
         serial: u64,
         id: OperationId,
     },
+    /// A reading for a board.
+    Board(Box<Asking<BoardQuery>>),
     Ask {
         serial: u64,
         frozen: Frozen,
@@ -175,6 +180,7 @@ impl Runner {
                 let result = self.detail(&id).await.map_err(|e| e.to_string());
                 Some(Message::Detail { serial, id, result })
             }
+            Effect::Board(asking) => Some(self.board(*asking).await),
             Effect::Ask { serial, frozen } => {
                 let id = frozen.operation();
                 let result = match self.gate.ask(id, frozen.ask(), frozen.by()).await {
@@ -393,6 +399,7 @@ fn lost(effect: &Effect, why: &str) -> Option<Message> {
             id: id.clone(),
             result: Err(why()),
         },
+        Effect::Board(asking) => boards::lost(asking, why()),
         Effect::Ask { serial, .. } => Message::Asked {
             serial: *serial,
             result: Err(why()),

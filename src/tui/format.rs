@@ -224,6 +224,24 @@ pub fn left(until: Instant, now: Instant) -> String {
     }
 }
 
+/// Numbers as a row of marks, at most `columns` of them: neighbours are added up where there are more.
+/// Nothing is the lowest mark, anything at all a higher one.
+#[must_use]
+pub fn spark(values: &[u64], columns: usize, marks: &[&str; 8]) -> String {
+    let each = values.len().div_ceil(columns.max(1)).max(1);
+    let sums: Vec<u64> = values
+        .chunks(each)
+        .map(|c| c.iter().fold(0, |sum: u64, n| sum.saturating_add(*n)))
+        .collect();
+    let most = sums.iter().copied().max().unwrap_or(0).max(1);
+    let mark = |n: u64| {
+        let level = u128::from(n) * 7 / u128::from(most);
+        let level = usize::try_from(level).unwrap_or(7);
+        marks[level.max(usize::from(n > 0)).min(7)]
+    };
+    sums.into_iter().map(mark).collect()
+}
+
 /// A writer of instants: one for the whole screen, so that all carry the same zone (U25).
 #[derive(Clone, Copy, Debug)]
 pub struct Stamp {

@@ -122,10 +122,16 @@ pub(super) async fn calls_of(
 macro_rules! audit_sql {
     ($by:literal, $cmp:literal, $dir:literal) => {
         concat!(
-            "SELECT * FROM audit WHERE ", $by, "
+            "SELECT * FROM audit WHERE ",
+            $by,
+            "
              AND (?1 IS NULL OR operation_id = ?1) AND (?2 IS NULL OR actor = ?2)
-             AND (?3 IS NULL OR action = ?3) AND audit_id ", $cmp, " ?4
-             ORDER BY audit_id ", $dir, " LIMIT ?5"
+             AND (?3 IS NULL OR action = ?3) AND audit_id ",
+            $cmp,
+            " ?4
+             ORDER BY audit_id ",
+            $dir,
+            " LIMIT ?5"
         )
     };
     ($by:literal, $ascending:expr) => {

@@ -18,14 +18,12 @@ use crate::domain::report::{Fact, Fold, Report, ReportQuery};
 use crate::ledger::LedgerError;
 use crate::ledger::row::{Columns, instant, micros};
 
-const FACTS: &str = "SELECT tool, status, effect, contradicted IS NOT NULL AS contradicted, amount_cents, currency,
+const FACTS: &str =
+    "SELECT tool, status, effect, contradicted IS NOT NULL AS contradicted, amount_cents, currency,
         attempts, created_at, unknown_at, closed_at
     FROM operations WHERE created_at >= ?1 AND (?2 IS NULL OR tool = ?2)";
 
-pub(super) async fn report(
-    inner: &Arc<Inner>,
-    query: &ReportQuery,
-) -> Result<Report, LedgerError> {
+pub(super) async fn report(inner: &Arc<Inner>, query: &ReportQuery) -> Result<Report, LedgerError> {
     let mut conn = reader(&inner.readers).await?;
     // One snapshot, so that all figures are of the same moment.
     let mut tx = sqlx::Connection::begin(&mut *conn)
