@@ -51,6 +51,12 @@ fn left(model: &Model, level: u8) -> Vec<Span<'static>> {
             out.push(span(theme, role, format!("{word} {count}")));
         }
     }
+    let pulse = model.pulse.closed();
+    if level > 3 && !pulse.is_empty() {
+        out.push(gap());
+        let spark = format::spark(&pulse, pulse.len(), &theme.glyphs.spark);
+        out.push(span(theme, Role::Good, spark));
+    }
     out.push(gap());
     out.extend(as_of(model, level));
     out
@@ -121,7 +127,7 @@ fn engine(model: &Model, level: u8) -> Vec<Span<'static>> {
 /// The age of the screen is never out of sight (U20).
 fn as_of(model: &Model, level: u8) -> Vec<Span<'static>> {
     let theme = &model.theme;
-    let Some(as_of) = model.reading.as_of else {
+    let Some(as_of) = model.as_of() else {
         return vec![span(theme, Role::Dim, "not read yet")];
     };
     let clock = model.stamp().clock(as_of);
