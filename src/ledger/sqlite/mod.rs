@@ -6,6 +6,7 @@
 
 mod calls;
 mod files;
+mod fill;
 mod limits;
 mod open;
 mod operations;
@@ -43,6 +44,7 @@ use crate::domain::transition::Event;
 
 pub(super) use files::is_sqlite;
 pub use files::{network_name, path};
+pub use fill::{Past, Times, fill};
 pub use open::OpenMode;
 pub(super) use open::{APPLICATION_ID, MIGRATIONS, connect_to_read};
 pub(super) use store::failed;
