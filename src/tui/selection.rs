@@ -7,13 +7,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::message::{Edge, Listed, Page, Tab};
+use super::message::{Edge, Listed, Mark, Page, Tab};
 use crate::domain::Instant;
 use crate::domain::ids::OperationId;
 use crate::domain::operation::{OperationRow, Status};
 
 /// Rows of one page.
 pub const PAGE: u32 = 200;
+/// Rows that a reading looks at for a filter that no index answers.
+pub const SEARCH: u32 = 4_000;
+/// The same for further rows, which nothing else waits for.
+pub const SEARCH_ON: u32 = 20_000;
 /// Most rows kept; beyond it the far end is dropped and read again when needed.
 pub const MAX_ROWS: usize = 1_000;
 
@@ -31,6 +35,16 @@ impl Entry {
     pub fn id(&self) -> &OperationId {
         &self.listed.row.id
     }
+}
+
+/// Further rows that a list needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Want {
+    pub edge: Edge,
+    /// Behind this row, or
+    pub after: Option<OperationId>,
+    /// behind this place, which goes first.
+    pub from: Option<Mark>,
 }
 
 /// A list of operations as it is on the screen.
@@ -52,10 +66,12 @@ pub struct List {
     pub moved_at: Option<Instant>,
     /// Rows that would be shown by [`List::take_in`].
     pub new: usize,
-    latest: Vec<Listed>,
-    latest_more: bool,
+    latest: Page,
     pub more_above: bool,
     pub more_below: bool,
+    /// Where the ledger ended its search at each end, if that is not at the row that stands there.
+    above: Option<Mark>,
+    below: Option<Mark>,
     /// A further page is on its way.
     pub fetching: bool,
     /// Something was read since the list was chosen.
@@ -129,7 +145,14 @@ impl List {
         self.entries.get(self.offset..end).unwrap_or_default()
     }
 
-    /// Ids of everything shown, to be read again.
+    /// Everything shown, to be read again where it moved: the ids, and the last audit entry of each.
+    #[must_use]
+    pub fn seen(&self) -> Vec<(OperationId, i64)> {
+        let seen = |e: &Entry| (e.id().clone(), e.listed.row.audit_seq);
+        self.entries.iter().map(seen).collect()
+    }
+
+    /// Ids of everything shown.
     #[must_use]
     pub fn ids(&self) -> Vec<OperationId> {
         self.entries.iter().map(|e| e.id().clone()).collect()
@@ -151,32 +174,37 @@ impl List {
         locked: bool,
         now: Instant,
     ) {
-        let Page { rows, more } = page;
         let untouched = self.entries.iter().all(|e| e.gone) && self.cursor.is_none();
         let adopt = !self.loaded || untouched || self.follow;
+        let searched = self.loaded && self.entries.is_empty() && page.rows.is_empty();
         self.loaded = true;
-        if adopt && !locked {
-            self.adopt(rows, more, now);
+        if searched && page.more {
+            // The search is further down already, or at its end.
             return;
         }
+        if adopt && !locked {
+            self.adopt(page, now);
+            return;
+        }
+        let Page { rows, more, .. } = &page;
         let others: BTreeMap<OperationId, OperationRow> =
             others.into_iter().map(|r| (r.id.clone(), r)).collect();
         let latest: BTreeMap<&OperationId, &Listed> = rows.iter().map(|l| (&l.row.id, l)).collect();
-        let whole = !more && !self.more_above;
+        let whole = !*more && !self.more_above;
         for entry in &mut self.entries {
             if let Some(listed) = latest.get(entry.id()) {
                 entry.listed = (*listed).clone();
                 entry.gone = false;
-            } else if let Some(row) = others.get(entry.id()) {
-                entry.listed.row = row.clone();
-                // Beyond the page it may still be in the list: only its status can tell.
-                entry.gone = whole || !fits(tab, row);
             } else {
-                entry.gone = true;
+                if let Some(row) = others.get(entry.id()) {
+                    entry.listed.row = row.clone();
+                }
+                // Beyond the page it may still be in the list: only its status can tell.
+                entry.gone = whole || !fits(tab, &entry.listed.row);
             }
         }
-        self.new = self.count_new(&rows);
-        (self.latest, self.latest_more) = (rows, more);
+        self.new = self.count_new(rows);
+        self.latest = page;
         if !locked {
             self.bury();
         }
@@ -202,23 +230,25 @@ impl List {
 
     /// Shows the list as the ledger has it now; the cursor stays on its operation while that exists.
     pub fn take_in(&mut self, now: Instant) {
-        let (rows, more) = (std::mem::take(&mut self.latest), self.latest_more);
-        if !rows.is_empty() {
-            self.adopt(rows, more, now);
+        let latest = std::mem::take(&mut self.latest);
+        if !latest.rows.is_empty() {
+            self.adopt(latest, now);
         }
     }
 
-    fn adopt(&mut self, rows: Vec<Listed>, more: bool, now: Instant) {
+    fn adopt(&mut self, page: Page, now: Instant) {
         let (old, line) = (self.index().unwrap_or(0), self.line());
-        self.entries = rows
+        self.entries = page
+            .rows
             .into_iter()
             .map(|listed| Entry {
                 listed,
                 gone: false,
             })
             .collect();
-        (self.more_above, self.more_below, self.new) = (false, more, 0);
-        self.latest.clear();
+        (self.more_above, self.more_below, self.new) = (false, page.more, 0);
+        (self.above, self.below) = (None, page.next);
+        self.latest = Page::default();
         let first = self.entries.first().map(|e| e.id().clone());
         if let Some(wish) = self.wish.take() {
             self.cursor = Some(wish);
@@ -322,25 +352,29 @@ impl List {
         self.step(isize::MAX);
     }
 
-    /// Which further rows are needed now, and behind which row they begin.
+    /// Which further rows are needed now, and behind what they begin.
     #[must_use]
-    pub fn wants(&self) -> Option<(Edge, OperationId)> {
-        if self.fetching || self.entries.is_empty() {
+    pub fn wants(&self) -> Option<Want> {
+        if self.fetching {
             return None;
         }
         let index = self.index().unwrap_or(0);
         let near_end = index + self.height * 2 >= self.entries.len();
         let near_start = index < self.height * 2;
-        let alive = |e: &&Entry| !e.gone;
-        if self.more_below && near_end {
-            let last = self.entries.iter().rev().find(alive)?;
-            Some((Edge::Below, last.id().clone()))
+        let mut alive = self.entries.iter().filter(|e| !e.gone);
+        let (edge, row, mark) = if self.more_below && near_end {
+            (Edge::Below, alive.next_back(), &self.below)
         } else if self.more_above && near_start {
-            let first = self.entries.iter().find(alive)?;
-            Some((Edge::Above, first.id().clone()))
+            (Edge::Above, alive.next(), &self.above)
         } else {
-            None
-        }
+            return None;
+        };
+        let want = Want {
+            edge,
+            after: row.map(|e| e.id().clone()),
+            from: mark.clone(),
+        };
+        (want.after.is_some() || want.from.is_some()).then_some(want)
     }
 
     /// Takes further rows, in list order.
@@ -359,11 +393,11 @@ impl List {
         match edge {
             Edge::Below => {
                 self.entries.extend(fresh);
-                self.more_below = page.more;
+                (self.more_below, self.below) = (page.more, page.next);
                 let surplus = self.entries.len().saturating_sub(MAX_ROWS).min(self.offset);
                 if surplus > 0 {
                     self.entries.drain(..surplus);
-                    (self.more_above, self.new) = (true, 0);
+                    (self.more_above, self.above, self.new) = (true, None, 0);
                 }
             }
             Edge::Above => {
@@ -371,14 +405,15 @@ impl List {
                 entries.append(&mut self.entries);
                 if entries.len() > MAX_ROWS {
                     entries.truncate(MAX_ROWS);
-                    self.more_below = true;
+                    (self.more_below, self.below) = (true, None);
                 }
                 self.entries = entries;
-                self.more_above = page.more;
+                (self.more_above, self.above) = (page.more, page.next);
             }
             Edge::Last => {
                 self.entries = fresh.collect();
                 (self.more_above, self.more_below, self.new) = (page.more, false, 0);
+                (self.above, self.below) = (page.next, None);
                 self.follow = false;
                 self.cursor = self.entries.last().map(|e| e.id().clone());
             }

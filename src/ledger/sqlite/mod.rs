@@ -5,12 +5,17 @@
 //! (`traps.md`, finding 1). Never: decides; it calls `domain` inside the transaction.
 
 mod calls;
+mod calls_read;
+mod counts;
 mod files;
 mod fill;
 mod limits;
+mod narrow;
 mod open;
 mod operations;
+mod pages;
 mod read;
+mod review_list;
 mod store;
 
 use std::collections::BTreeMap;
@@ -417,12 +422,12 @@ impl Ledger for SqliteLedger {
 
     async fn page(&self, query: &PageQuery) -> Result<Page, LedgerError> {
         let query = query.clone();
-        self.read(|inner| async move { read::page(&inner, &query).await })
+        self.read(|inner| async move { pages::page(&inner, &query).await })
             .await
     }
 
     async fn counts(&self) -> Result<Counts, LedgerError> {
-        self.read(|inner| async move { read::counts(&inner).await })
+        self.read(|inner| async move { counts::counts(&inner).await })
             .await
     }
 
@@ -438,6 +443,12 @@ impl Ledger for SqliteLedger {
             .await
     }
 
+    async fn moved(&self, seen: &[(OperationId, i64)]) -> Result<Vec<OperationRow>, LedgerError> {
+        let seen = seen.to_vec();
+        self.read(|inner| async move { read::moved(&inner, &seen).await })
+            .await
+    }
+
     async fn call(&self, agent: &AgentName, id: &CallId) -> Result<Option<ToolCall>, LedgerError> {
         let (agent, id) = (agent.clone(), id.clone());
         self.read(|inner| async move { read::call(&inner, &agent, &id).await })
@@ -446,13 +457,13 @@ impl Ledger for SqliteLedger {
 
     async fn calls(&self, query: &CallQuery) -> Result<CallPage, LedgerError> {
         let query = query.clone();
-        self.read(|inner| async move { read::calls(&inner, &query).await })
+        self.read(|inner| async move { calls_read::calls(&inner, &query).await })
             .await
     }
 
     async fn audit(&self, query: &AuditQuery) -> Result<AuditPage, LedgerError> {
         let query = query.clone();
-        self.read(move |inner| async move { read::audit(&inner, &query).await })
+        self.read(move |inner| async move { calls_read::audit(&inner, &query).await })
             .await
     }
 

@@ -1,0 +1,154 @@
+//! Pages of tool calls and of audit entries, newest first, each off an index: by keyset, from the most
+//! telling part of the filter, with what is left of it looked at row by row.
+
+use std::sync::Arc;
+
+use sqlx::sqlite::SqliteRow;
+
+use super::read::{audit_row, reader};
+use super::{Inner, store};
+use crate::domain::ids::{OperationId, OrderId, SessionId, ToolName};
+use crate::domain::tool_call::{CallState, Delivery};
+use crate::ledger::row::{self, Columns};
+use crate::ledger::{AuditPage, AuditQuery, Audited, CallPage, CallQuery, LedgerError};
+
+/// `?1` state, `?2` tool, `?3` order, `?4` session, `?5` delivery, `?6` and `?7` agent and id of the
+/// call behind which the page begins, `?8` how many.
+macro_rules! calls_sql {
+    ($from:literal, $path:literal) => {
+        concat!(
+            "SELECT c.* FROM ",
+            $from,
+            " WHERE ",
+            $path,
+            " AND (?1 IS NULL OR c.state = ?1) AND (?2 IS NULL OR c.tool = ?2)
+              AND (?4 IS NULL OR c.session_id = ?4) AND (?5 IS NULL OR c.delivery = ?5)
+              AND (c.accepted_at, c.rowid) < ((SELECT accepted_at, rowid FROM tool_calls WHERE agent = ?6 AND call_id = ?7
+                                         UNION ALL SELECT 9000000000000000000, 0 LIMIT 1))
+              ORDER BY c.accepted_at DESC, c.rowid DESC LIMIT ?8"
+        )
+    };
+}
+
+/// The path to the calls of a query; all but the last lead to few.
+fn calls_sql(query: &CallQuery) -> &'static str {
+    if query.order.is_some() {
+        // The join's order is written down: an order has few rows, and those few calls.
+        calls_sql!(
+            "operations o CROSS JOIN tool_calls c ON c.operation_id = o.operation_id",
+            "o.status IN ('open', 'unknown', 'succeeded', 'failed') AND o.order_id = ?3"
+        )
+    } else if query.session.is_some() {
+        calls_sql!("tool_calls c", "c.session_id = ?4")
+    } else {
+        match (query.state, query.delivery) {
+            (Some(CallState::Queued), _) => calls_sql!(
+                "tool_calls c",
+                "c.state IN ('queued', 'running') AND c.state = 'queued'"
+            ),
+            (Some(CallState::Running), _) => calls_sql!(
+                "tool_calls c",
+                "c.state IN ('queued', 'running') AND c.state = 'running'"
+            ),
+            (Some(CallState::Held), _) => calls_sql!("tool_calls c", "c.state = 'held'"),
+            (_, Some(Delivery::Pending)) => calls_sql!(
+                "tool_calls c",
+                "c.delivery <> 'delivered' AND c.delivery = 'pending'"
+            ),
+            (_, Some(Delivery::DeliveryUnknown)) => calls_sql!(
+                "tool_calls c",
+                "c.delivery <> 'delivered' AND c.delivery = 'delivery_unknown'"
+            ),
+            (Some(CallState::Answered) | None, Some(Delivery::Delivered) | None) => {
+                if query.tool.is_some() {
+                    calls_sql!("tool_calls c", "c.tool = ?2")
+                } else {
+                    calls_sql!("tool_calls c", "1")
+                }
+            }
+        }
+    }
+}
+
+pub(super) async fn calls(inner: &Arc<Inner>, query: &CallQuery) -> Result<CallPage, LedgerError> {
+    let mut conn = reader(&inner.readers).await?;
+    let limit = query.limit.clamp(1, 100_000);
+    let after = query.after.as_ref();
+    let rows = sqlx::query(calls_sql(query))
+        .bind(query.state.map(<&str>::from))
+        .bind(query.tool.as_ref().map(ToolName::as_str))
+        .bind(query.order.as_ref().map(OrderId::as_str))
+        .bind(query.session.as_ref().map(SessionId::as_str))
+        .bind(query.delivery.map(<&str>::from))
+        .bind(after.map(|(agent, _)| agent.as_str()))
+        .bind(after.map(|(_, call)| call.as_str()))
+        .bind(i64::from(limit) + 1)
+        .fetch_all(&mut *conn)
+        .await
+        .map_err(store::failed)?;
+    let more = rows.len() > limit as usize;
+    let calls = rows.iter().take(limit as usize).map(row::call);
+    Ok(CallPage {
+        calls: calls.collect::<Result<_, _>>()?,
+        more,
+    })
+}
+
+/// `?1` operation, `?2` actor, `?3` action, `?4` number of the entry behind which the page begins,
+/// `?5` how many.
+macro_rules! audit_sql {
+    ($path:literal) => {
+        concat!(
+            "SELECT * FROM audit WHERE ",
+            $path,
+            " AND (?1 IS NULL OR operation_id = ?1) AND (?2 IS NULL OR actor = ?2) AND (?3 IS NULL OR action = ?3)
+              AND audit_id < coalesce(?4, 9223372036854775807) ORDER BY audit_id DESC LIMIT ?5"
+        )
+    };
+}
+
+/// What every row goes through is found soon in the history itself; the rest has indexes.
+fn audit_sql(query: &AuditQuery) -> &'static str {
+    let common = |action: &String| ["opened", "authorised", "finished"].contains(&action.as_str());
+    if query.operation.is_some() {
+        audit_sql!("operation_id = ?1")
+    } else if query.action.as_ref().is_some_and(|a| !common(a)) {
+        audit_sql!("action NOT IN ('opened', 'authorised', 'finished') AND action = ?3")
+    } else if query.actor.as_ref().is_some_and(|a| a != "engine") {
+        audit_sql!("actor <> 'engine' AND actor = ?2")
+    } else {
+        audit_sql!("1")
+    }
+}
+
+pub(super) async fn audit(
+    inner: &Arc<Inner>,
+    query: &AuditQuery,
+) -> Result<AuditPage, LedgerError> {
+    let mut conn = reader(&inner.readers).await?;
+    let limit = query.limit.clamp(1, 10_000);
+    let rows = sqlx::query(audit_sql(query))
+        .bind(query.operation.as_ref().map(OperationId::as_str))
+        .bind(&query.actor)
+        .bind(&query.action)
+        .bind(query.after)
+        .bind(i64::from(limit) + 1)
+        .fetch_all(&mut *conn)
+        .await
+        .map_err(store::failed)?;
+    let more = rows.len() > limit as usize;
+    let rows = rows.iter().take(limit as usize).map(audited);
+    Ok(AuditPage {
+        rows: rows.collect::<Result<_, LedgerError>>()?,
+        more,
+    })
+}
+
+fn audited(found: &SqliteRow) -> Result<Audited, LedgerError> {
+    let c = Columns(found);
+    Ok(Audited {
+        audit_id: c.int("audit_id")?,
+        operation_id: c.word("operation_id")?,
+        entry: audit_row(found)?,
+    })
+}
