@@ -152,3 +152,40 @@ fn audited(found: &SqliteRow) -> Result<Audited, LedgerError> {
         entry: audit_row(found)?,
     })
 }
+
+/// Every statement of both lists, for their plans to be looked at.
+#[cfg(test)]
+pub(super) fn statements() -> Vec<&'static str> {
+    let calls = [
+        (None, None),
+        (Some(CallState::Queued), None),
+        (Some(CallState::Running), None),
+        (Some(CallState::Held), None),
+        (None, Some(Delivery::Pending)),
+        (None, Some(Delivery::DeliveryUnknown)),
+    ];
+    let calls = calls.map(|(state, delivery)| CallQuery {
+        state,
+        delivery,
+        ..CallQuery::default()
+    });
+    let by_tool = CallQuery {
+        tool: ToolName::parse("x").ok(),
+        ..CallQuery::default()
+    };
+    let some = |word: &str| Some(word.to_owned());
+    let audit = [
+        (None, None),
+        (some("engine"), None),
+        (some("x"), None),
+        (None, some("opened")),
+        (None, some("x")),
+    ];
+    let audit = audit.map(|(actor, action)| AuditQuery {
+        actor,
+        action,
+        ..AuditQuery::default()
+    });
+    let calls = calls.iter().chain([&by_tool]).map(calls_sql);
+    calls.chain(audit.iter().map(audit_sql)).collect()
+}

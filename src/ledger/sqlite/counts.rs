@@ -8,13 +8,15 @@ use super::read::{Horizons, reader};
 use super::{Inner, review_list, store};
 use crate::ledger::{Counts, LedgerError};
 
+pub(super) const COUNTED: &str =
+    "SELECT status AS what, n FROM tallies
+    UNION ALL SELECT state, count(*) FROM tool_calls WHERE state IN ('queued', 'running') GROUP BY state
+    UNION ALL SELECT 'in_flight', count(*) FROM attempts WHERE finished_at IS NULL";
+
 pub(super) async fn counts(inner: &Arc<Inner>) -> Result<Counts, LedgerError> {
     let mut conn = reader(&inner.readers).await?;
     let mut counts = Counts::default();
-    let all = "SELECT status AS what, n FROM tallies
-               UNION ALL SELECT state, count(*) FROM tool_calls WHERE state IN ('queued', 'running') GROUP BY state
-               UNION ALL SELECT 'in_flight', count(*) FROM attempts WHERE finished_at IS NULL";
-    let all = sqlx::query(all)
+    let all = sqlx::query(COUNTED)
         .fetch_all(&mut *conn)
         .await
         .map_err(store::failed)?;

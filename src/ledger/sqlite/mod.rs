@@ -14,6 +14,8 @@ mod narrow;
 mod open;
 mod operations;
 mod pages;
+#[cfg(test)]
+mod plans;
 mod read;
 mod review_list;
 mod store;

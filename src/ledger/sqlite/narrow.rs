@@ -8,7 +8,7 @@ use sqlx::{Row, SqliteConnection};
 
 use super::pages::Statement;
 use super::{Inner, store};
-use crate::domain::{earlier, later};
+use crate::domain::{Instant, earlier, later};
 use crate::ledger::query::Filter;
 use crate::ledger::row::{micros, to_json};
 use crate::ledger::{LedgerError, Tab};
@@ -56,7 +56,7 @@ pub(super) async fn few(
     statuses: &[&str],
 ) -> Result<Option<Vec<i64>>, LedgerError> {
     let statuses = to_json(&statuses)?;
-    for query in paths(inner, filter, &statuses) {
+    for query in paths(inner.clock.now(), filter, &statuses) {
         if let Some(rows) = asked(conn, query).await? {
             return Ok(Some(rows));
         }
@@ -71,8 +71,7 @@ pub(super) async fn few(
 type Path<'f> = Statement<'f>;
 
 /// The ways that a filter offers, those that lead to fewer rows first.
-fn paths<'f>(inner: &Inner, filter: &'f Filter, statuses: &'f str) -> Vec<Path<'f>> {
-    let now = inner.clock.now();
+fn paths<'f>(now: Instant, filter: &'f Filter, statuses: &'f str) -> Vec<Path<'f>> {
     let mut paths = Vec::new();
     if let Some(key) = &filter.key {
         let sql = "SELECT rowid FROM operations WHERE idempotency_key = ?1 LIMIT 1001";
@@ -168,4 +167,29 @@ async fn asked(
     rows.collect::<Result<_, _>>()
         .map(Some)
         .map_err(store::failed)
+}
+
+/// Every statement that a filter can lead to, for their plans to be looked at.
+#[cfg(test)]
+pub(super) fn statements() -> Vec<String> {
+    use sqlx::Execute as _;
+    let some = || Some("x".to_owned());
+    let filter = Filter {
+        tool: some(),
+        order: some(),
+        session: some(),
+        call: some(),
+        key: some(),
+        provider_ref: some(),
+        reason: Some(crate::domain::operation::UnknownReason::Stopped),
+        age_over: Some(std::time::Duration::ZERO),
+        left_under: Some(std::time::Duration::ZERO),
+        amount_over: Some(0),
+        text: None,
+    };
+    let all = paths(Instant::UNIX_EPOCH, &filter, "[]");
+    all.into_iter()
+        .chain([by_text("x")])
+        .map(|query| query.sql().as_str().to_owned())
+        .collect()
 }

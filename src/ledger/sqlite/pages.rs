@@ -71,13 +71,14 @@ pub(super) fn bind_filter<'q>(
 }
 
 /// What a list is ordered by: the first key, the second, and how they stand in a comparison. Ties are
-/// broken by the row's number.
+/// broken by the row's number. (Of a comparison of rows SQLite looks up no part that is an expression:
+/// there the first key is compared by itself as well.)
 macro_rules! by_sort {
     ($do:ident, $sort:expr, $ascending:expr) => {
         match ($sort, $ascending) {
             (Sort::Updated, false) => $do!(
                 "updated_at",
-                "0",
+                "o.rowid",
                 "(updated_at, rowid)",
                 "(?1, ?3)",
                 "<",
@@ -85,7 +86,7 @@ macro_rules! by_sort {
             ),
             (Sort::Updated, true) => $do!(
                 "updated_at",
-                "0",
+                "o.rowid",
                 "(updated_at, rowid)",
                 "(?1, ?3)",
                 ">",
@@ -93,7 +94,7 @@ macro_rules! by_sort {
             ),
             (Sort::Created, false) => $do!(
                 "created_at",
-                "0",
+                "o.rowid",
                 "(created_at, rowid)",
                 "(?1, ?3)",
                 "<",
@@ -101,7 +102,7 @@ macro_rules! by_sort {
             ),
             (Sort::Created, true) => $do!(
                 "created_at",
-                "0",
+                "o.rowid",
                 "(created_at, rowid)",
                 "(?1, ?3)",
                 ">",
@@ -142,7 +143,7 @@ macro_rules! by_sort {
             (Sort::KeyLeft, false) => $do!(
                 "coalesce(key_expires_at, 9000000000000000)",
                 "created_at",
-                "(coalesce(key_expires_at, 9000000000000000), created_at, rowid)",
+                "coalesce(key_expires_at, 9000000000000000) <= ?1 AND (coalesce(key_expires_at, 9000000000000000), created_at, rowid)",
                 "(?1, ?2, ?3)",
                 "<",
                 "DESC"
@@ -150,7 +151,7 @@ macro_rules! by_sort {
             (Sort::KeyLeft, true) => $do!(
                 "coalesce(key_expires_at, 9000000000000000)",
                 "created_at",
-                "(coalesce(key_expires_at, 9000000000000000), created_at, rowid)",
+                "coalesce(key_expires_at, 9000000000000000) >= ?1 AND (coalesce(key_expires_at, 9000000000000000), created_at, rowid)",
                 "(?1, ?2, ?3)",
                 ">",
                 "ASC"
@@ -179,11 +180,11 @@ macro_rules! by_sort {
 macro_rules! one_status {
     ($key:literal, $second:literal, $tuple:literal, $bound:literal, $cmp:literal, $dir:literal) => {
         concat!(
-            "SELECT rowid AS row, ",
+            "SELECT o.rowid AS row, ",
             $key,
             " AS key, ",
             $second,
-            " AS second FROM operations WHERE status = ?5 AND ",
+            " AS second FROM operations o WHERE status = ?5 AND ",
             $tuple,
             " ",
             $cmp,
@@ -204,41 +205,41 @@ macro_rules! one_status {
 macro_rules! all_statuses {
     ($key:literal, $second:literal, $tuple:literal, $bound:literal, $cmp:literal, $dir:literal) => {
         concat!(
-            "SELECT rowid AS row, ",
+            "SELECT o.rowid AS row, ",
             $key,
             " AS key, ",
             $second,
-            " AS second FROM operations WHERE status = 'open' AND ",
+            " AS second FROM operations o WHERE status = 'open' AND ",
             $tuple,
             " ",
             $cmp,
             " ",
             $bound,
-            " UNION ALL SELECT rowid, ",
+            " UNION ALL SELECT o.rowid, ",
             $key,
             ", ",
             $second,
-            " FROM operations WHERE status = 'unknown' AND ",
+            " FROM operations o WHERE status = 'unknown' AND ",
             $tuple,
             " ",
             $cmp,
             " ",
             $bound,
-            " UNION ALL SELECT rowid, ",
+            " UNION ALL SELECT o.rowid, ",
             $key,
             ", ",
             $second,
-            " FROM operations WHERE status = 'succeeded' AND ",
+            " FROM operations o WHERE status = 'succeeded' AND ",
             $tuple,
             " ",
             $cmp,
             " ",
             $bound,
-            " UNION ALL SELECT rowid, ",
+            " UNION ALL SELECT o.rowid, ",
             $key,
             ", ",
             $second,
-            " FROM operations WHERE status = 'failed' AND ",
+            " FROM operations o WHERE status = 'failed' AND ",
             $tuple,
             " ",
             $cmp,
@@ -269,6 +270,19 @@ macro_rules! given {
         )
     };
 }
+
+/// Which of given rows (`?1`) match.
+const MATCHING: &str = concat!(
+    "SELECT o.rowid FROM json_each(?1) j CROSS JOIN operations o ON o.rowid = j.value WHERE ",
+    filter_sql!()
+);
+
+/// Given rows (`?1`), as they are listed at `?2`.
+const ROWS: &str = "SELECT j.key AS place, o.*,
+        EXISTS (SELECT 1 FROM drives d WHERE d.operation_id = o.operation_id AND d.until > ?2) AS driven,
+        (SELECT json_group_array(DISTINCT session_id) FROM tool_calls c
+         WHERE c.operation_id = o.operation_id AND session_id IS NOT NULL) AS sessions
+    FROM json_each(?1) j CROSS JOIN operations o ON o.rowid = j.value";
 
 impl Mark {
     /// The place before the first row of a rank, in this direction.
@@ -518,11 +532,7 @@ impl Reading<'_> {
         conn: &mut SqliteConnection,
         rows: &[i64],
     ) -> Result<BTreeSet<i64>, LedgerError> {
-        let sql = concat!(
-            "SELECT o.rowid FROM json_each(?1) j CROSS JOIN operations o ON o.rowid = j.value WHERE ",
-            filter_sql!()
-        );
-        let query = sqlx::query(sql).bind(row::to_json(&rows)?);
+        let query = sqlx::query(MATCHING).bind(row::to_json(&rows)?);
         let found = bind_filter(query, 1, &self.query.filter, self.inner)
             .fetch_all(conn)
             .await
@@ -538,13 +548,8 @@ async fn rows(
     inner: &Inner,
     marks: &Marks,
 ) -> Result<Vec<Listed>, LedgerError> {
-    let sql = "SELECT j.key AS place, o.*,
-                   EXISTS (SELECT 1 FROM drives d WHERE d.operation_id = o.operation_id AND d.until > ?2) AS driven,
-                   (SELECT json_group_array(DISTINCT session_id) FROM tool_calls c
-                    WHERE c.operation_id = o.operation_id AND session_id IS NOT NULL) AS sessions
-               FROM json_each(?1) j CROSS JOIN operations o ON o.rowid = j.value";
     let places: Vec<i64> = marks.iter().map(|m| m.row).collect();
-    let found = sqlx::query(sql)
+    let found = sqlx::query(ROWS)
         .bind(row::to_json(&places)?)
         .bind(micros(inner.clock.now()))
         .fetch_all(conn)
@@ -561,4 +566,22 @@ async fn rows(
         rows.insert(c.int("place")?, listed);
     }
     Ok(rows.into_values().collect())
+}
+
+/// Every statement of a list, for their plans to be looked at.
+#[cfg(test)]
+pub(super) fn statements() -> Vec<&'static str> {
+    let sorts = <Sort as strum::VariantArray>::VARIANTS;
+    let both = |up: bool| sorts.iter().map(move |sort| (*sort, up));
+    both(false)
+        .chain(both(true))
+        .flat_map(|(sort, up)| {
+            [
+                by_sort!(one_status, sort, up),
+                by_sort!(all_statuses, sort, up),
+                by_sort!(given, sort, up),
+            ]
+        })
+        .chain([MATCHING, ROWS])
+        .collect()
 }

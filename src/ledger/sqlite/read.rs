@@ -132,6 +132,20 @@ pub(super) async fn get(
     })
 }
 
+pub(super) const SWEEPABLE: &str = "SELECT operation_id FROM (
+        SELECT operation_id FROM operations WHERE status = 'open' AND (pending_since <= ?2
+            OR (held = 1 AND created_at <= ?3)
+            OR (provider_ref IS NULL AND (key_expires_at <= ?1 OR first_authorised_at > ?1
+                                          OR attempts >= attempts_max)))
+        UNION SELECT operation_id FROM operations
+            WHERE status = 'open' AND last_authorised_at <= ?4 AND tool IN (SELECT value FROM json_each(?5))
+        UNION SELECT a.operation_id FROM attempts a CROSS JOIN operations o USING (operation_id)
+            WHERE a.finished_at IS NULL AND o.status = 'open'
+            AND NOT EXISTS (SELECT 1 FROM drives d WHERE d.operation_id = a.operation_id AND d.until > ?1)
+        UNION SELECT operation_id FROM evidence WHERE source = 'typed_ref' AND kind = 'unreachable'
+        UNION SELECT operation_id FROM operations WHERE proposal IS NOT NULL)
+    JOIN operations USING (operation_id) ORDER BY updated_at LIMIT 1000";
+
 /// Rows with a deadline behind them, an attempt whose driver is gone, or a typed id nobody fetched.
 /// Each arm reads an index of its own: a sweep of a million rows looks at the open ones.
 pub(super) async fn sweepable(inner: &Arc<Inner>) -> Result<Vec<OperationId>, LedgerError> {
@@ -143,19 +157,6 @@ pub(super) async fn sweepable(inner: &Arc<Inner>) -> Result<Vec<OperationId>, Le
         .map(|t| t.policy.approval_ttl)
         .min()
         .unwrap_or_default();
-    let sql = "SELECT operation_id FROM (
-                   SELECT operation_id FROM operations WHERE status = 'open' AND (pending_since <= ?2
-                       OR (held = 1 AND created_at <= ?3)
-                       OR (provider_ref IS NULL AND (key_expires_at <= ?1 OR first_authorised_at > ?1
-                                                     OR attempts >= attempts_max)))
-                   UNION SELECT operation_id FROM operations
-                       WHERE status = 'open' AND last_authorised_at <= ?4 AND tool IN (SELECT value FROM json_each(?5))
-                   UNION SELECT a.operation_id FROM attempts a CROSS JOIN operations o USING (operation_id)
-                       WHERE a.finished_at IS NULL AND o.status = 'open'
-                       AND NOT EXISTS (SELECT 1 FROM drives d WHERE d.operation_id = a.operation_id AND d.until > ?1)
-                   UNION SELECT operation_id FROM evidence WHERE source = 'typed_ref' AND kind = 'unreachable'
-                   UNION SELECT operation_id FROM operations WHERE proposal IS NOT NULL)
-               JOIN operations USING (operation_id) ORDER BY updated_at LIMIT 1000";
     // Rows of providers without keys have a deadline for being looked up.
     let lookups: Vec<&ToolName> = inner
         .terms
@@ -163,7 +164,7 @@ pub(super) async fn sweepable(inner: &Arc<Inner>) -> Result<Vec<OperationId>, Le
         .filter(|(_, terms)| terms.profile.kind == ProviderKind::Lookup)
         .map(|(tool, _)| tool)
         .collect();
-    let rows = sqlx::query(sql)
+    let rows = sqlx::query(SWEEPABLE)
         .bind(micros(now))
         .bind(micros(earlier(
             now,

@@ -53,24 +53,30 @@ macro_rules! review_rank {
 }
 
 /// For each rank: where its rows are (a little more than the rank has), and the two things they are
-/// ordered by, where the second may be the row's number.
+/// ordered by, where the second may be the row's number. The index is named: without statistics SQLite
+/// would rather go through all rows of the status.
 macro_rules! rank {
-    (0, $do:ident, $($more:tt)*) => { $do!("0", "operations o", "o.contradicted IS NOT NULL", "o.created_at", "o.rowid", $($more)*) };
-    (1, $do:ident, $($more:tt)*) => { $do!("1", "operations o", "o.status = 'open' AND o.provider_ref IS NULL AND o.key_expires_at <= ?2",
-        "o.key_expires_at", "o.rowid", $($more)*) };
-    (2, $do:ident, $($more:tt)*) => { $do!("2", "operations o", "o.status = 'open'",
+    (0, $do:ident, $($more:tt)*) => { $do!("0", "operations o INDEXED BY operations_contradicted", "o.contradicted IS NOT NULL",
+        "o.created_at", "o.rowid", $($more)*) };
+    (1, $do:ident, $($more:tt)*) => { $do!("1", "operations o INDEXED BY operations_keys_open",
+        "o.status = 'open' AND o.provider_ref IS NULL AND o.key_expires_at <= ?2", "o.key_expires_at", "o.rowid", $($more)*) };
+    (2, $do:ident, $($more:tt)*) => { $do!("2", "operations o INDEXED BY operations_sent_open", "o.status = 'open'",
         "coalesce(o.last_authorised_at, o.created_at)", "o.rowid", $($more)*) };
-    (3, $do:ident, $($more:tt)*) => { $do!("3", "operations o", "o.status = 'unknown'", "o.unknown_at", "-o.amount_cents", $($more)*) };
-    (4, $do:ident, $($more:tt)*) => { $do!("4", "operations o", "(o.held = 1 OR o.proposal IS NOT NULL)", "o.created_at", "o.rowid", $($more)*) };
+    (3, $do:ident, $($more:tt)*) => { $do!("3", "operations o INDEXED BY operations_unknown", "o.status = 'unknown'",
+        "o.unknown_at", "-o.amount_cents", $($more)*) };
+    (4, $do:ident, $($more:tt)*) => { $do!("4", "operations o INDEXED BY operations_to_approve",
+        "(o.held = 1 OR o.proposal IS NOT NULL)", "o.created_at", "o.rowid", $($more)*) };
     // By its first such call.
-    (5, $do:ident, $($more:tt)*) => { $do!("5", "tool_calls c CROSS JOIN operations o ON o.operation_id = c.operation_id",
+    (5, $do:ident, $($more:tt)*) => { $do!("5",
+        "tool_calls c INDEXED BY tool_calls_undelivered CROSS JOIN operations o ON o.operation_id = c.operation_id",
         "c.delivery <> 'delivered' AND c.delivery = 'delivery_unknown'
          AND NOT EXISTS (SELECT 1 FROM tool_calls e WHERE e.operation_id = c.operation_id AND e.delivery = 'delivery_unknown'
                          AND (e.accepted_at, e.rowid) < (c.accepted_at, c.rowid))",
         "c.accepted_at", "c.rowid", $($more)*) };
-    (6, $do:ident, $($more:tt)*) => { $do!("6", "operations o", "o.status = 'unknown' AND o.decidable_at > ?1", "o.decidable_at", "o.rowid", $($more)*) };
-    (7, $do:ident, $($more:tt)*) => { $do!("7", "operations o", "o.snoozed_until IS NOT NULL AND o.snoozed_until > ?1",
-        "o.snoozed_until", "o.rowid", $($more)*) };
+    (6, $do:ident, $($more:tt)*) => { $do!("6", "operations o INDEXED BY operations_not_decidable",
+        "o.status = 'unknown' AND o.decidable_at > ?1", "o.decidable_at", "o.rowid", $($more)*) };
+    (7, $do:ident, $($more:tt)*) => { $do!("7", "operations o INDEXED BY operations_snoozed",
+        "o.snoozed_until IS NOT NULL AND o.snoozed_until > ?1", "o.snoozed_until", "o.rowid", $($more)*) };
 }
 
 /// `?4`, `?5`, `?6` the mark behind which it begins, `?7` how many.
@@ -144,6 +150,44 @@ macro_rules! pieces {
 const DOWN: [&str; RANKS as usize] = pieces!(">", "ASC");
 const UP: [&str; RANKS as usize] = pieces!("<", "DESC");
 
+/// The places of given rows (`?4`, a JSON list) that match and are in the list.
+const GIVEN: &str = concat!(
+        "SELECT row,
+             CASE rank WHEN 0 THEN created_at WHEN 1 THEN key_expires_at WHEN 2 THEN coalesce(last_authorised_at, created_at)
+                  WHEN 3 THEN unknown_at WHEN 4 THEN created_at WHEN 6 THEN decidable_at WHEN 7 THEN snoozed_until
+                  WHEN 5 THEN (SELECT min(c.accepted_at) FROM tool_calls c WHERE c.operation_id = p.operation_id
+                               AND c.delivery = 'delivery_unknown') END,
+             CASE rank WHEN 3 THEN -amount_cents
+                  WHEN 5 THEN (SELECT c.rowid FROM tool_calls c WHERE c.operation_id = p.operation_id
+                               AND c.delivery = 'delivery_unknown' ORDER BY c.accepted_at, c.rowid LIMIT 1)
+                  ELSE row END,
+             rank
+         FROM (SELECT o.rowid AS row, ", review_rank!(), " AS rank, o.* FROM json_each(?4) j CROSS JOIN operations o ON o.rowid = j.value
+               WHERE ", filter_sql!(), ") p
+         WHERE rank < 9"
+    );
+
+/// All ranks together, `?4` at most.
+const COUNT: &str = concat!(
+    "SELECT min(?4, ",
+    rank!(0, count_sql,),
+    " + ",
+    rank!(1, count_sql,),
+    " + ",
+    rank!(2, count_sql,),
+    " + ",
+    rank!(3, count_sql,),
+    " + ",
+    rank!(4, count_sql,),
+    " + ",
+    rank!(5, count_sql,),
+    " + ",
+    rank!(6, count_sql,),
+    " + ",
+    rank!(7, count_sql,),
+    ")"
+);
+
 /// The marks of the next rows behind `after`, across the ranks, at most `limit`.
 pub(super) async fn marks(
     conn: &mut SqliteConnection,
@@ -190,22 +234,7 @@ pub(super) async fn marks_of(
     filter: &Filter,
     inner: &Inner,
 ) -> Result<Marks, LedgerError> {
-    let sql = concat!(
-        "SELECT row,
-             CASE rank WHEN 0 THEN created_at WHEN 1 THEN key_expires_at WHEN 2 THEN coalesce(last_authorised_at, created_at)
-                  WHEN 3 THEN unknown_at WHEN 4 THEN created_at WHEN 6 THEN decidable_at WHEN 7 THEN snoozed_until
-                  WHEN 5 THEN (SELECT min(c.accepted_at) FROM tool_calls c WHERE c.operation_id = p.operation_id
-                               AND c.delivery = 'delivery_unknown') END,
-             CASE rank WHEN 3 THEN -amount_cents
-                  WHEN 5 THEN (SELECT c.rowid FROM tool_calls c WHERE c.operation_id = p.operation_id
-                               AND c.delivery = 'delivery_unknown' ORDER BY c.accepted_at, c.rowid LIMIT 1)
-                  ELSE row END,
-             rank
-         FROM (SELECT o.rowid AS row, ", review_rank!(), " AS rank, o.* FROM json_each(?4) j CROSS JOIN operations o ON o.rowid = j.value
-               WHERE ", filter_sql!(), ") p
-         WHERE rank < 9"
-    );
-    let query = horizons.bind(sqlx::query(sql)).bind(rows);
+    let query = horizons.bind(sqlx::query(GIVEN)).bind(rows);
     let rows = bind_filter(query, 4, filter, inner)
         .fetch_all(conn)
         .await
@@ -222,31 +251,18 @@ pub(super) async fn count(
     conn: &mut SqliteConnection,
     horizons: Horizons,
 ) -> Result<u64, LedgerError> {
-    let sql = concat!(
-        "SELECT min(?4, ",
-        rank!(0, count_sql,),
-        " + ",
-        rank!(1, count_sql,),
-        " + ",
-        rank!(2, count_sql,),
-        " + ",
-        rank!(3, count_sql,),
-        " + ",
-        rank!(4, count_sql,),
-        " + ",
-        rank!(5, count_sql,),
-        " + ",
-        rank!(6, count_sql,),
-        " + ",
-        rank!(7, count_sql,),
-        ")"
-    );
     let counted = horizons
-        .bind(sqlx::query(sql))
+        .bind(sqlx::query(COUNT))
         .bind(MOST_COUNTED)
         .fetch_one(conn)
         .await
         .map_err(store::failed)?;
     let n: i64 = counted.try_get(0).map_err(store::failed)?;
     Ok(n.unsigned_abs())
+}
+
+/// Every statement of the list, for their plans to be looked at.
+#[cfg(test)]
+pub(super) fn statements() -> Vec<&'static str> {
+    DOWN.into_iter().chain(UP).chain([GIVEN, COUNT]).collect()
 }
