@@ -34,7 +34,7 @@ use crate::domain::transition::{Event, Refusal, Step};
 
 pub use query::{
     AuditPage, AuditQuery, AuditRow, Audited, BucketSeen, CallPage, CallQuery, Counts, Detail,
-    Filter, Listed, Page, PageQuery, Sort, Tab,
+    Filter, Listed, Mark, Page, PageQuery, Sort, Tab,
 };
 
 /// A shared handle on a ledger.
@@ -281,6 +281,9 @@ pub trait Ledger: Send + Sync {
     async fn counts(&self) -> Result<Counts, LedgerError>;
     async fn detail(&self, operation: &OperationId) -> Result<Option<Detail>, LedgerError>;
     async fn rows(&self, operations: &[OperationId]) -> Result<Vec<OperationRow>, LedgerError>;
+    /// Of these operations the rows that have another last audit entry than the given one: those that
+    /// moved since they were read.
+    async fn moved(&self, seen: &[(OperationId, i64)]) -> Result<Vec<OperationRow>, LedgerError>;
     async fn call(&self, agent: &AgentName, id: &CallId) -> Result<Option<ToolCall>, LedgerError>;
     async fn calls(&self, query: &CallQuery) -> Result<CallPage, LedgerError>;
     /// Those of these calls that there are, as they stand now.

@@ -106,6 +106,8 @@ impl PartialEq for Query {
             && a.sort == b.sort
             && a.ascending == b.ascending
             && a.after == b.after
+            && a.from == b.from
+            && a.budget == b.budget
             && a.limit == b.limit
     }
 }
@@ -115,8 +117,9 @@ impl PartialEq for Query {
 pub struct Load {
     pub generation: u64,
     pub query: Box<Query>,
-    /// Rows on the screen, which are read even where they left the page.
-    pub shown: Vec<OperationId>,
+    /// Rows on the screen, which are read even where they left the page, each with the number of its
+    /// last audit entry: only those that moved since are read.
+    pub shown: Vec<(OperationId, i64)>,
     /// Also read the head of the review list, for the bell.
     pub review: bool,
 }
@@ -246,15 +249,15 @@ impl Runner {
         let counts = self.ledger.counts().await?;
         let page = self.ledger.page(query).await?;
         let present: BTreeSet<&OperationId> = page.rows.iter().map(|l| &l.row.id).collect();
-        let missing: Vec<OperationId> = load
+        let missing: Vec<(OperationId, i64)> = load
             .shown
             .into_iter()
-            .filter(|id| !present.contains(id))
+            .filter(|(id, _)| !present.contains(id))
             .collect();
         let others = if missing.is_empty() {
             Vec::new()
         } else {
-            self.ledger.rows(&missing).await?
+            self.ledger.moved(&missing).await?
         };
         let review = if load.review {
             let head = PageQuery {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 pub use crate::engine::{EngineHealth, EngineState};
 pub use crate::ledger::query::{
-    AuditRow, Counts, Detail, Filter, Listed, Page, PageQuery, Sort, Tab,
+    AuditRow, Counts, Detail, Filter, Listed, Mark, Page, PageQuery, Sort, Tab,
 };
 
 use super::action::{Asked, LookedAt};
@@ -93,7 +93,7 @@ pub struct Loaded {
     pub as_of: Instant,
     pub page: Page,
     pub counts: Counts,
-    /// Shown rows that are not in the page, as they are now.
+    /// Shown rows that are not in the page, as they are now; those that moved since they were read.
     pub others: Vec<OperationRow>,
     /// The first ids of the review list, where asked for.
     pub review: Option<Vec<OperationId>>,

@@ -17,7 +17,7 @@ use super::message::{
 };
 use super::pulse::Pulse;
 use super::query::Fault;
-use super::selection::{List, PAGE};
+use super::selection::{List, PAGE, SEARCH};
 use super::text_field::TextField;
 use super::theme::{Role, Theme};
 use crate::domain::ids::{OperationId, ToolName};
@@ -376,9 +376,11 @@ impl Model {
             tab: self.tab,
             filter: self.filter.clone(),
             sort: self.sort,
-            ascending: self.ascending,
-            after: None,
+            // Review has its own order.
+            ascending: self.ascending && self.tab != Tab::Review,
             limit: PAGE,
+            budget: Some(SEARCH),
+            ..PageQuery::default()
         }
     }
 

@@ -16,6 +16,7 @@ mod authorising;
 mod calls;
 mod driving;
 mod files;
+mod filling;
 mod leases;
 mod limits;
 mod opening;

@@ -5,13 +5,20 @@
 //! (`traps.md`, finding 1). Never: decides; it calls `domain` inside the transaction.
 
 mod calls;
+mod counts;
 mod feeds;
 mod files;
+mod fill;
 mod limits;
+mod narrow;
 mod open;
 mod operations;
+mod pages;
+#[cfg(test)]
+mod plans;
 mod read;
 mod report;
+mod review_list;
 mod store;
 
 use std::collections::BTreeMap;
@@ -46,6 +53,7 @@ use crate::domain::transition::Event;
 
 pub(super) use files::is_sqlite;
 pub use files::{network_name, path};
+pub use fill::{Past, Times, fill};
 pub use open::OpenMode;
 pub(super) use open::{APPLICATION_ID, MIGRATIONS, connect_to_read};
 pub(super) use store::failed;
@@ -427,12 +435,12 @@ impl Ledger for SqliteLedger {
 
     async fn page(&self, query: &PageQuery) -> Result<Page, LedgerError> {
         let query = query.clone();
-        self.read(|inner| async move { read::page(&inner, &query).await })
+        self.read(|inner| async move { pages::page(&inner, &query).await })
             .await
     }
 
     async fn counts(&self) -> Result<Counts, LedgerError> {
-        self.read(|inner| async move { read::counts(&inner).await })
+        self.read(|inner| async move { counts::counts(&inner).await })
             .await
     }
 
@@ -445,6 +453,12 @@ impl Ledger for SqliteLedger {
     async fn rows(&self, operations: &[OperationId]) -> Result<Vec<OperationRow>, LedgerError> {
         let operations = operations.to_vec();
         self.read(|inner| async move { read::rows(&inner, &operations).await })
+            .await
+    }
+
+    async fn moved(&self, seen: &[(OperationId, i64)]) -> Result<Vec<OperationRow>, LedgerError> {
+        let seen = seen.to_vec();
+        self.read(|inner| async move { read::moved(&inner, &seen).await })
             .await
     }
 

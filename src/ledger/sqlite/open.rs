@@ -188,9 +188,20 @@ async fn create(path: &Path) -> Result<(), LedgerError> {
         return Ok(());
     }
     let new = files::beside(path, ".new");
-    files::start_afresh(&new)?;
+    let mut conn = make(&new).await?;
+    sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)")
+        .execute(&mut conn)
+        .await
+        .map_err(store::failed)?;
+    conn.close().await.map_err(store::failed)?;
+    files::move_whole(&new, path)
+}
+
+/// An empty ledger in a file of its own that nobody knows of yet.
+pub(super) async fn make(new: &Path) -> Result<SqliteConnection, LedgerError> {
+    files::start_afresh(new)?;
     // Only the creator switches to WAL: the switch takes a lock that no timeout waits for.
-    let options = options(&new).journal_mode(SqliteJournalMode::Wal);
+    let options = options(new).journal_mode(SqliteJournalMode::Wal);
     let mut conn = options.connect().await.map_err(store::failed)?;
     check_version(&mut conn).await?;
     sqlx::query("PRAGMA application_id = 1935764843")
@@ -201,12 +212,7 @@ async fn create(path: &Path) -> Result<(), LedgerError> {
         .run_direct(None, &mut conn, false)
         .await
         .map_err(migration)?;
-    sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)")
-        .execute(&mut conn)
-        .await
-        .map_err(store::failed)?;
-    conn.close().await.map_err(store::failed)?;
-    files::move_whole(&new, path)
+    Ok(conn)
 }
 
 fn newest() -> i64 {

@@ -21,7 +21,7 @@ use crate::ledger::row::{Columns, instant, micros};
 const FACTS: &str =
     "SELECT tool, status, effect, contradicted IS NOT NULL AS contradicted, amount_cents, currency,
         attempts, created_at, unknown_at, closed_at
-    FROM operations WHERE created_at >= ?1 AND (?2 IS NULL OR tool = ?2)";
+    FROM operations WHERE status IN ('open', 'unknown', 'succeeded', 'failed') AND created_at >= ?1 AND (?2 IS NULL OR tool = ?2)";
 
 pub(super) async fn report(inner: &Arc<Inner>, query: &ReportQuery) -> Result<Report, LedgerError> {
     let mut conn = reader(&inner.readers).await?;
@@ -50,10 +50,14 @@ pub(super) async fn report(inner: &Arc<Inner>, query: &ReportQuery) -> Result<Re
 
 /// When the first operation of the ledger was opened.
 async fn first(conn: &mut SqliteConnection) -> Result<Option<Instant>, LedgerError> {
-    let first: Option<i64> = sqlx::query_scalar("SELECT min(created_at) FROM operations")
-        .fetch_one(conn)
-        .await
-        .map_err(store::failed)?;
+    let first: Option<i64> = sqlx::query_scalar(
+        "SELECT min(first) FROM (SELECT min(o.created_at) AS first
+         FROM json_each('[\"open\", \"unknown\", \"succeeded\", \"failed\"]') s
+         JOIN operations o ON o.status = s.value GROUP BY s.value)",
+    )
+    .fetch_one(conn)
+    .await
+    .map_err(store::failed)?;
     first.map(instant).transpose()
 }
 

@@ -5,7 +5,7 @@ use super::super::effect::{Effect, Load, Query};
 use super::super::format;
 use super::super::message::{DetailView, Edge, Loaded, Page, PageQuery, Tab};
 use super::super::model::{Focus, Model};
-use super::super::selection::List;
+use super::super::selection::{List, SEARCH_ON, Want};
 use super::super::view::layout;
 use super::{asking, boards, refit};
 use crate::domain::ids::OperationId;
@@ -28,9 +28,10 @@ fn load(model: &mut Model) -> Vec<Effect> {
     }
     model.reading.in_flight = true;
     model.reading.again = false;
-    let mut shown = model.list.ids();
+    let mut shown = model.list.seen();
     if let Some(dialog) = &model.dialog {
-        shown.extend(dialog.frozen.operations());
+        let asked = dialog.frozen.operations().into_iter();
+        shown.extend(asked.map(|id| (id, 0)));
     }
     vec![Effect::Load(Load {
         generation: model.reading.generation,
@@ -161,31 +162,34 @@ pub fn failed(model: &mut Model, generation: u64, why: String) -> Vec<Effect> {
 
 /// Further rows, where the cursor comes near the end of what is loaded.
 pub fn want_more(model: &mut Model) -> Vec<Effect> {
-    let Some((edge, after)) = model.list.wants() else {
-        return Vec::new();
-    };
-    if edge == Edge::Above && model.tab == Tab::Review {
-        // Urgency has no reverse order; `gg` reads it from the top again.
-        return Vec::new();
+    match model.list.wants() {
+        Some(want) => more_rows(model, want),
+        None => Vec::new(),
     }
-    more_rows(model, edge, Some(after))
 }
 
 /// The end of the list.
 pub fn want_last(model: &mut Model) -> Vec<Effect> {
-    more_rows(model, Edge::Last, None)
+    let end = Want {
+        edge: Edge::Last,
+        after: None,
+        from: None,
+    };
+    more_rows(model, end)
 }
 
-fn more_rows(model: &mut Model, edge: Edge, after: Option<OperationId>) -> Vec<Effect> {
+fn more_rows(model: &mut Model, want: Want) -> Vec<Effect> {
     model.list.fetching = true;
     let query = model.query();
-    let reversed = edge != Edge::Below;
+    let reversed = want.edge != Edge::Below;
     vec![Effect::More {
         generation: model.reading.generation,
-        edge,
+        edge: want.edge,
         query: Box::new(Query(PageQuery {
-            after,
+            after: want.after,
+            from: want.from,
             ascending: query.ascending != reversed,
+            budget: Some(SEARCH_ON),
             ..query
         })),
     }]
@@ -203,7 +207,7 @@ pub fn more(
     }
     match result {
         Ok(page) => {
-            model.list.extend(edge, page.rows, page.more);
+            model.list.extend(edge, page.into());
             model.touch();
             let mut effects = want_detail(model);
             effects.extend(want_more(model));

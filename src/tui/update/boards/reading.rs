@@ -6,7 +6,7 @@ use super::super::super::board::{Asking, Board, BoardAnswer, BoardLoaded, BoardQ
 use super::super::super::effect::Effect;
 use super::super::super::message::Edge;
 use super::super::super::model::Model;
-use super::super::super::selection::{List, Row};
+use super::super::super::selection::{Batch, List, Row};
 use super::super::refit;
 use crate::domain::Instant;
 use crate::domain::tool_call::ToolCall;
@@ -48,8 +48,8 @@ fn ask(model: &Model, board: Board, edge: Option<Edge>, what: BoardQuery) -> Vec
 /// Further rows, where the cursor comes near the end of what is loaded.
 pub fn want_more(model: &mut Model, board: Board) -> Vec<Effect> {
     let edge = match board {
-        Board::Queue => model.boards.queue.list.wants().map(|(edge, _)| edge),
-        Board::Audit => model.boards.audit.list.wants().map(|(edge, _)| edge),
+        Board::Queue => model.boards.queue.list.wants().map(|w| w.edge),
+        Board::Audit => model.boards.audit.list.wants().map(|w| w.edge),
         Board::Engine | Board::Report => None,
     };
     edge.map_or_else(Vec::new, |edge| more(model, board, edge))
@@ -60,7 +60,7 @@ pub fn more(model: &mut Model, board: Board, edge: Edge) -> Vec<Effect> {
     let what = match model.boards.query(board, model.now) {
         BoardQuery::Calls(query, _) => {
             let list = &mut model.boards.queue.list;
-            let after = list.wants().map(|(_, id)| id);
+            let after = list.wants().and_then(|w| w.after);
             list.fetching = true;
             let query = CallQuery {
                 ascending,
@@ -71,7 +71,7 @@ pub fn more(model: &mut Model, board: Board, edge: Edge) -> Vec<Effect> {
         }
         BoardQuery::Audit(query) => {
             let list = &mut model.boards.audit.list;
-            let after = list.wants().map(|(_, id)| id);
+            let after = list.wants().and_then(|w| w.after);
             list.fetching = true;
             BoardQuery::Audit(AuditQuery {
                 ascending,
@@ -142,15 +142,15 @@ fn fill(model: &mut Model, edge: Option<Edge>, loaded: BoardLoaded) {
             refresh_calls(list, query, (page, others), locked, now);
         }
         (BoardAnswer::Calls(page, _), Some(edge)) => {
-            boards.queue.list.extend(edge, page.calls, page.more);
+            boards.queue.list.extend(edge, batch(page.calls, page.more));
         }
         (BoardAnswer::Audit(page), None) => {
             // An entry never changes and never goes.
             let list = &mut boards.audit.list;
-            list.renew((page.rows, page.more), locked, now, |_| false);
+            list.renew(batch(page.rows, page.more), locked, now, |_| false);
         }
         (BoardAnswer::Audit(page), Some(edge)) => {
-            boards.audit.list.extend(edge, page.rows, page.more);
+            boards.audit.list.extend(edge, batch(page.rows, page.more));
         }
         (BoardAnswer::Engine(view), _) => boards.engine.take(view),
         (BoardAnswer::Report(report), _) => {
@@ -172,10 +172,19 @@ fn refresh_calls(
             && query.delivery.is_none_or(|d| d == call.delivery)
     };
     let others: BTreeMap<_, ToolCall> = others.into_iter().map(|c| (c.id(), c)).collect();
-    list.renew((page.calls, page.more), locked, now, |call| {
+    list.renew(batch(page.calls, page.more), locked, now, |call| {
         if let Some(other) = others.get(&call.id()) {
             *call = other.clone();
         }
         !fits(call)
     });
+}
+
+/// A page whose search always ends at its last row.
+fn batch<R>(rows: Vec<R>, more: bool) -> Batch<R> {
+    Batch {
+        rows,
+        more,
+        next: None,
+    }
 }
