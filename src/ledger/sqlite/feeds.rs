@@ -36,7 +36,8 @@ macro_rules! calls_sql {
     };
 }
 
-/// The rarest part of the filter chooses the index; without one it is the order of acceptance.
+/// The rarest part of the filter chooses the index; without one it is the order of acceptance. A partial
+/// index is found by its own condition, word for word.
 fn calls_sql(query: &CallQuery) -> &'static str {
     let up = query.ascending;
     match (query.state, query.delivery) {
@@ -45,11 +46,23 @@ fn calls_sql(query: &CallQuery) -> &'static str {
             "c.operation_id IN (SELECT operation_id FROM operations WHERE order_id = ?3)",
             up
         ),
-        (Some(CallState::Queued), _) => calls_sql!("c.state = 'queued'", up),
-        (Some(CallState::Running), _) => calls_sql!("c.state = 'running'", up),
+        (Some(CallState::Queued), _) => calls_sql!(
+            "c.state = 'queued' AND c.state IN ('queued', 'running')",
+            up
+        ),
+        (Some(CallState::Running), _) => calls_sql!(
+            "c.state = 'running' AND c.state IN ('queued', 'running')",
+            up
+        ),
         (Some(CallState::Held), _) => calls_sql!("c.state = 'held'", up),
-        (_, Some(Delivery::Pending)) => calls_sql!("c.delivery = 'pending'", up),
-        (_, Some(Delivery::DeliveryUnknown)) => calls_sql!("c.delivery = 'delivery_unknown'", up),
+        (_, Some(Delivery::Pending)) => calls_sql!(
+            "c.delivery = 'pending' AND c.delivery IN ('pending', 'delivery_unknown')",
+            up
+        ),
+        (_, Some(Delivery::DeliveryUnknown)) => calls_sql!(
+            "c.delivery = 'delivery_unknown' AND c.delivery IN ('pending', 'delivery_unknown')",
+            up
+        ),
         (Some(CallState::Answered) | None, Some(Delivery::Delivered) | None) => {
             calls_sql!("1", up)
         }
