@@ -327,7 +327,9 @@ mod tests {
 
     fn report(until: u64, facts: &[Fact]) -> Report {
         let mut fold = Fold::new(&query(until), at(0));
-        facts.iter().for_each(|f| fold.add(f));
+        for fact in facts {
+            fold.add(fact);
+        }
         fold.report(None)
     }
 

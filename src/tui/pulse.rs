@@ -10,7 +10,7 @@ use super::message::Counts;
 use crate::domain::Instant;
 
 /// Spans that are remembered.
-const SPANS: usize = 8;
+const SPANS: usize = 5;
 
 /// The latest counts.
 #[derive(Clone, Debug, Default)]

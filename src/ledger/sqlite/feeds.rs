@@ -38,7 +38,8 @@ macro_rules! calls_sql {
     };
 }
 
-/// The rarest part of the filter chooses the index; without one it is the order of acceptance.
+/// The rarest part of the filter chooses the index; without one it is the order of acceptance. A partial
+/// index is found by its own condition, word for word.
 fn calls_sql(query: &CallQuery) -> &'static str {
     let up = query.ascending;
     match (query.state, query.delivery) {

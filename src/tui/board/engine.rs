@@ -95,4 +95,11 @@ impl EngineRoom {
             None => false,
         }
     }
+
+    /// Puts the cursor on the first or the last tool.
+    pub fn to_end(&mut self, last: bool) {
+        let tools = &self.view.tools;
+        let tool = if last { tools.last() } else { tools.first() };
+        self.cursor = tool.map(|t| t.tool.clone());
+    }
 }

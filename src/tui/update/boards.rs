@@ -247,6 +247,7 @@ fn moved(model: &mut Model, board: Board, action: Action) -> Vec<Effect> {
 }
 
 /// What a move of the cursor needs.
+#[derive(Clone, Copy)]
 enum Step {
     /// Perhaps further rows near it.
     Near,
@@ -293,6 +294,9 @@ fn move_tool(model: &mut Model, action: Action) {
     let page = usize::from(view::layout::of(model).board.height.saturating_sub(1));
     let room = &mut model.boards.engine;
     room.scroll = room.scroll.min(limit);
+    if matches!(action, Action::Top | Action::Bottom) {
+        room.to_end(action == Action::Bottom);
+    }
     let on_tool = match action {
         Action::Down => room.step(1),
         Action::Up => room.step(-1),

@@ -37,11 +37,18 @@ pub fn draw(model: &Model, frame: &mut Frame<'_>, area: Rect) {
         if row.is_empty() {
             break;
         }
+        let here = cursor == Some(n);
+        // One style over the whole row under the cursor: reversed patches of colour cannot be read.
+        let spans = if here {
+            let plain = |s: Span<'static>| span(&model.theme, Role::Cursor, s.content);
+            spans.into_iter().map(plain).collect()
+        } else {
+            spans
+        };
         ink::line(frame, row, spans, model.theme.glyphs.ellipsis);
-        if cursor == Some(n) {
-            frame
-                .buffer_mut()
-                .set_style(row, model.theme.style(Role::Cursor));
+        if here {
+            let style = model.theme.style(Role::Cursor);
+            frame.buffer_mut().set_style(row, style);
             frame.set_cursor_position((row.x, row.y));
         }
     }
