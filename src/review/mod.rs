@@ -9,6 +9,7 @@ mod asking;
 mod desk;
 mod lead;
 pub mod packet;
+mod showing;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

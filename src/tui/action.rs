@@ -7,11 +7,13 @@
 pub use crate::domain::review_event::Person;
 pub use crate::review::{Ask, Asked, Decided, Level};
 
+use crate::domain::Instant;
 use crate::domain::ids::OperationId;
 use crate::domain::operation::{Closing, Contradiction, OperationRow, Status};
 
 /// One thing a key can mean. Lower case looks, upper case acts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::VariantArray)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::VariantArray, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Action {
     Down,
     Up,
@@ -60,6 +62,8 @@ pub enum Action {
     CopyKey,
     CopyRef,
     CopyJson,
+    /// Copies what the pager shows.
+    CopyText,
     /// Shows the provider's link.
     Link,
     /// Shows the support packet.
@@ -96,6 +100,12 @@ pub enum Action {
 }
 
 impl Action {
+    /// Its name on the `:` line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+
     /// Whether it asks for something that leaves the screen: these keys are frozen to a row.
     #[must_use]
     pub fn acts(self) -> bool {
@@ -142,6 +152,16 @@ fn correction(row: &OperationRow) -> Option<Closing> {
         }
         (Contradiction::SecondEffect, _) => None,
     }
+}
+
+/// What a person wants of the desk for a row. It decides nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wish {
+    /// Others see who looks at it.
+    Claim,
+    Release,
+    /// Last in Review until then.
+    Snooze(Instant),
 }
 
 /// Whether this screen may act at all.

@@ -5,6 +5,8 @@
 //! A panic in a task becomes an answer, so that the screen never waits for ever. Tests:
 //! `tests/tui_terminal.rs`.
 
+mod tell;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::sync::Arc;
@@ -14,7 +16,7 @@ use tokio::sync::{Semaphore, mpsc};
 
 use super::action::{Ask, Frozen};
 use super::message::{
-    DetailView, Edge, Engines, Failure, Loaded, Message, PageQuery, Standing, Tab,
+    DetailView, Edge, Engines, Failure, Loaded, Message, PageQuery, Standing, Tab, Told,
 };
 use crate::clock::Clock;
 use crate::domain::earlier;
@@ -57,6 +59,14 @@ pub enum Effect {
         serial: u64,
         frozen: Frozen,
     },
+    /// A text that only ledger and gate can make.
+    Tell {
+        serial: u64,
+        what: Told,
+        ids: Vec<OperationId>,
+    },
+    /// To the terminal's clipboard.
+    Copy(String),
     /// Bell and desktop notice, already harmless text.
     Ring(String),
     Suspend,
@@ -207,9 +217,20 @@ impl Runner {
                         .await,
                 )
             }
-            Effect::Ring(_) | Effect::Suspend | Effect::Redraw | Effect::Stop | Effect::Leave => {
-                None
+            Effect::Tell { serial, what, ids } => {
+                let result = self.tell(what, &ids).await;
+                Some(Message::Told {
+                    serial,
+                    what,
+                    result,
+                })
             }
+            Effect::Copy(_)
+            | Effect::Ring(_)
+            | Effect::Suspend
+            | Effect::Redraw
+            | Effect::Stop
+            | Effect::Leave => None,
         }
     }
 
@@ -404,8 +425,16 @@ fn lost(effect: &Effect, why: &str) -> Option<Message> {
                 moved_to: None,
             }),
         },
-        Effect::Ring(_) | Effect::Suspend | Effect::Redraw | Effect::Stop | Effect::Leave => {
-            return None;
-        }
+        Effect::Tell { serial, what, .. } => Message::Told {
+            serial: *serial,
+            what: *what,
+            result: Err(why()),
+        },
+        Effect::Copy(_)
+        | Effect::Ring(_)
+        | Effect::Suspend
+        | Effect::Redraw
+        | Effect::Stop
+        | Effect::Leave => return None,
     })
 }

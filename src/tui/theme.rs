@@ -184,6 +184,14 @@ pub struct Glyphs {
     pub held: &'static str,
     pub alarm: &'static str,
     pub gone: &'static str,
+    /// A marked row.
+    pub mark: &'static str,
+    /// Somebody claims it.
+    pub claimed: &'static str,
+    /// Put off.
+    pub snoozed: &'static str,
+    /// What differs from our row.
+    pub differs: &'static str,
     pub border: border::Set<'static>,
 }
 
@@ -218,6 +226,10 @@ const UNICODE: Glyphs = Glyphs {
     held: "‖",
     alarm: "!",
     gone: "×",
+    mark: "◆",
+    claimed: "@",
+    snoozed: "z",
+    differs: "≠",
     border: border::PLAIN,
 };
 
@@ -239,6 +251,10 @@ const ASCII: Glyphs = Glyphs {
     held: "=",
     alarm: "!",
     gone: "x",
+    mark: "#",
+    claimed: "@",
+    snoozed: "z",
+    differs: "!",
     border: border::Set {
         top_left: "+",
         top_right: "+",

@@ -1,12 +1,17 @@
 //! `(Model, Message) → effects`: everything the screen decides, without touching the outside.
 //!
-//! Owns: dispatch by message; [`reading`] what is read and shown, [`keys`] what a key does,
-//! [`asking`] everything on the way to a write. Never: waits, reads a clock, logs, or writes.
+//! Owns: dispatch by message; [`reading`] what is read and shown, [`keys`] what a key does, [`palette`]
+//! and [`menu`] what lies over the page, [`taking`] what is copied and shown, [`desk`] claims, [`asking`]
+//! everything on the way to a write. Never: waits, reads a clock, logs, or writes.
 //! Tests: `tests/tui_update.rs`, `tests/tui_safety.rs`, `tests/tui_properties.rs`.
 
 mod asking;
+mod desk;
 mod keys;
+mod menu;
+mod palette;
 mod reading;
+mod taking;
 
 use super::effect::Effect;
 use super::message::Message;
@@ -60,6 +65,11 @@ pub fn update(model: &mut Model, message: Message) -> Vec<Effect> {
             Vec::new()
         }
         Message::Done { serial, result } => asking::done(model, serial, result),
+        Message::Told {
+            serial,
+            what,
+            result,
+        } => taking::told(model, serial, what, result),
         Message::Health(health) => {
             if model.health != health {
                 model.health = health;
@@ -116,6 +126,9 @@ fn drawn(model: &mut Model) {
     if let Some(dialog) = &mut model.dialog {
         dialog.shown = shown;
     }
+    if let Some(menu) = &mut model.menu {
+        menu.shown = true;
+    }
 }
 
 /// The layout may have changed: the list gets its height, a dialog has to be seen again.
@@ -127,6 +140,10 @@ fn refit(model: &mut Model) {
         .is_none_or(|d| view::dialog::fits(model, d));
     if let Some(dialog) = model.dialog.as_mut().filter(|_| !fits) {
         dialog.shown = false;
+    }
+    // What cannot be seen takes no keys.
+    if view::layout::of(model).too_small {
+        (model.palette, model.menu) = (None, None);
     }
     model.touch();
 }
@@ -141,6 +158,7 @@ fn quit(model: &mut Model) -> Vec<Effect> {
         model.dialog = None;
     }
     (model.popup, model.help, model.filter_edit) = (None, None, None);
+    (model.palette, model.menu) = (None, None);
     model.touch();
     vec![Effect::Stop]
 }

@@ -599,6 +599,30 @@ impl Stage {
         samekey::tui::frame_text(&self.model, width, height)
     }
 
+    /// The text that was asked for last arrives.
+    pub fn told(&mut self, result: Result<&str, &str>) {
+        let asked = self.waiting.iter().rev().find_map(|e| match e {
+            Effect::Tell { serial, what, .. } => Some((*serial, *what)),
+            _ => None,
+        });
+        let (serial, what) = asked.expect("a text that was asked for");
+        let result = result.map(str::to_owned).map_err(str::to_owned);
+        self.give(Message::Told {
+            serial,
+            what,
+            result,
+        });
+    }
+
+    /// What was sent to the terminal's clipboard, in order.
+    pub fn copied(&self) -> Vec<&str> {
+        let copies = self.waiting.iter().filter_map(|e| match e {
+            Effect::Copy(text) => Some(text.as_str()),
+            _ => None,
+        });
+        copies.collect()
+    }
+
     /// Effects that would write.
     pub fn writes(&self) -> Vec<&Effect> {
         self.waiting.iter().filter(|e| e.writes()).collect()

@@ -2,7 +2,7 @@
 //!
 //! `story` is the seed's own scenario; `outcomes` what each outcome class leads to; `evidence` what
 //! lookups and webhooks do; `opening` whether a call gets a row; `deciding`, `correcting` and
-//! `matrix` what people may decide; `search` walks through thousands of lives. Every step of every test is checked against
+//! `matrix` what people may decide; `findings` what the screen says of the evidence; `search` walks through thousands of lives. Every step of every test is checked against
 //! `../common/laws.rs`.
 
 #[path = "../common/builders.rs"]
@@ -13,6 +13,7 @@ mod laws;
 mod correcting;
 mod deciding;
 mod evidence;
+mod findings;
 mod matrix;
 mod opening;
 mod outcomes;

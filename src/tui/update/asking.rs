@@ -9,6 +9,7 @@ use super::super::format;
 use super::super::keymap::{Context, Key, Meaning};
 use super::super::message::Failure;
 use super::super::model::{Dialog, DialogFocus, FieldName, Focus, Freshness, Model, Stage};
+use super::super::pager::Pager;
 use super::super::text_field::TextField;
 use super::super::theme::Role;
 use super::super::view;
@@ -96,7 +97,7 @@ pub fn asked(model: &mut Model, serial: u64, result: Result<Box<Asked>, String>)
         Ok(asked) => asked,
         Err(why) => {
             let verb = view::dialog::verb(model, &dialog);
-            model.popup = Some((format!("not now: {verb}"), why));
+            model.popup = Some(Pager::new(format!("not now: {verb}"), why));
             model.list.bury();
             return;
         }

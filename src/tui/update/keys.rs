@@ -3,13 +3,13 @@
 use super::super::action::Action;
 use super::super::effect::Effect;
 use super::super::keymap::{Context, Key, Meaning};
-use super::super::message::{Sort, Tab};
+use super::super::message::{Tab, Told};
 use super::super::model::{FilterEdit, Focus, Model};
 use super::super::query;
 use super::super::text_field::TextField;
 use super::super::theme::Role;
 use super::super::view;
-use super::{asking, quit, reading};
+use super::{asking, desk, menu, palette, quit, reading, taking};
 
 /// A key was pressed.
 pub fn pressed(model: &mut Model, key: Key, repeat: bool, burst: bool) -> Vec<Effect> {
@@ -29,22 +29,25 @@ pub fn pressed(model: &mut Model, key: Key, repeat: bool, burst: bool) -> Vec<Ef
         model.keys.clear();
         return asking::pressed(model, key, repeat, burst);
     }
-    if model.popup.is_some() {
-        return popup(model, key);
+    if model.palette.is_some() && model.popup.is_none() {
+        model.keys.clear();
+        return palette::pressed(model, key, repeat || burst);
     }
-    if model.filter_edit.is_some() {
+    if model.filter_edit.is_some() && model.context() == Context::Filter {
         return filter(model, key);
     }
     model.keys.push(key);
     match model.keymap.meaning(model.context(), &model.keys) {
         Meaning::Action(action) => {
             model.keys.clear();
-            if burst && (action.acts() || action == Action::Quit) {
+            // Choosing from a menu may end in the ledger, too.
+            let acts = action.acts() || matches!(action, Action::Claim | Action::Apply);
+            if burst && (acts || action == Action::Quit) {
                 model.say(Role::Warn, "too fast to be typed: the keys were ignored");
                 return Vec::new();
             }
             // A held action key asks once.
-            if repeat && action.acts() {
+            if repeat && acts {
                 return Vec::new();
             }
             run(model, action)
@@ -67,7 +70,9 @@ pub fn pressed(model: &mut Model, key: Key, repeat: bool, burst: bool) -> Vec<Ef
 pub fn pasted(model: &mut Model, text: &str) {
     if model.dialog.is_some() {
         asking::pasted(model, text);
-    } else if let Some(edit) = &mut model.filter_edit {
+    } else if model.context() == Context::Palette {
+        palette::pasted(model, text);
+    } else if let (Context::Filter, Some(edit)) = (model.context(), &mut model.filter_edit) {
         edit.field.paste(text);
         edit.fault = query::parse(edit.field.text()).err();
         model.touch();
@@ -76,19 +81,24 @@ pub fn pasted(model: &mut Model, text: &str) {
     }
 }
 
-fn popup(model: &mut Model, key: Key) -> Vec<Effect> {
-    match model.keymap.meaning(Context::Dialog, &[key]) {
-        Meaning::Action(Action::Back | Action::Proceed) => {
+/// An action while a text lies over everything.
+fn pager(model: &mut Model, action: Action) -> Vec<Effect> {
+    let (limit, page) = view::pager_scroll(model);
+    match action {
+        Action::Back | Action::Proceed | Action::Quit => model.popup = None,
+        Action::CopyText => return taking::copy_text(model),
+        Action::Interrupt | Action::Redraw | Action::Suspend => {
             model.popup = None;
-            model.touch();
-            Vec::new()
+            return everywhere(model, action);
         }
-        Meaning::Action(action @ (Action::Interrupt | Action::Redraw | Action::Suspend)) => {
-            model.popup = None;
-            everywhere(model, action)
+        _ => {
+            if let Some(pager) = &mut model.popup {
+                pager.scroll = scrolled(pager.scroll.min(limit), limit, page, action);
+            }
         }
-        _ => Vec::new(),
     }
+    model.touch();
+    Vec::new()
 }
 
 fn filter(model: &mut Model, key: Key) -> Vec<Effect> {
@@ -154,9 +164,16 @@ pub fn everywhere(model: &mut Model, action: Action) -> Vec<Effect> {
     }
 }
 
-fn run(model: &mut Model, action: Action) -> Vec<Effect> {
+/// Carries an action out on what has the keys.
+pub fn run(model: &mut Model, action: Action) -> Vec<Effect> {
     if action.acts() {
         return asking::act(model, action);
+    }
+    if model.popup.is_some() {
+        return pager(model, action);
+    }
+    if model.menu.is_some() {
+        return menu::run(model, action);
     }
     if model.help.is_some() {
         return help(model, action);
@@ -164,7 +181,7 @@ fn run(model: &mut Model, action: Action) -> Vec<Effect> {
     // Whoever moves has the list in hand.
     let holds = !matches!(
         action,
-        Action::Follow | Action::Help | Action::Times | Action::Redraw
+        Action::Follow | Action::Help | Action::Times | Action::Redraw | Action::Palette
     );
     if holds && model.list.follow {
         model.list.follow = false;
@@ -205,6 +222,23 @@ fn run(model: &mut Model, action: Action) -> Vec<Effect> {
     }
 }
 
+/// What is done with the row under the cursor, or with the marked ones.
+fn with_row(model: &mut Model, action: Action) -> Vec<Effect> {
+    match action {
+        Action::Mark => taking::mark(model),
+        Action::CopyId | Action::CopyKey | Action::CopyRef | Action::CopyJson => {
+            return taking::copy(model, action);
+        }
+        Action::Link => return taking::show(model, Told::Link),
+        Action::Packet => return taking::show(model, Told::Packet),
+        Action::Evidence => return taking::evidence(model),
+        Action::Claim => return desk::claim(model),
+        Action::Snooze => return menu::open_snooze(model),
+        _ => {}
+    }
+    Vec::new()
+}
+
 /// Which rows are shown, and how.
 fn choose(model: &mut Model, action: Action) -> Vec<Effect> {
     match action {
@@ -227,8 +261,12 @@ fn choose(model: &mut Model, action: Action) -> Vec<Effect> {
             reading::cursor_moved(model)
         }
         Action::Follow => follow(model),
-        Action::Sort => sort(model),
-        Action::Reverse if model.tab == Tab::Review => own_order(model),
+        Action::Palette => {
+            palette::open(model);
+            Vec::new()
+        }
+        Action::Sort => menu::open_sort(model),
+        Action::Reverse if model.tab == Tab::Review => menu::own_order(model),
         Action::Reverse => {
             model.ascending = !model.ascending;
             reading::requery(model, true)
@@ -247,7 +285,7 @@ fn choose(model: &mut Model, action: Action) -> Vec<Effect> {
             model.touch();
             Vec::new()
         }
-        _ => Vec::new(),
+        _ => with_row(model, action),
     }
 }
 
@@ -276,32 +314,6 @@ fn follow(model: &mut Model) -> Vec<Effect> {
     reading::request(model)
 }
 
-fn own_order(model: &mut Model) -> Vec<Effect> {
-    model.say(
-        Role::Warn,
-        "Review has its own order: what is most urgent first",
-    );
-    Vec::new()
-}
-
-fn sort(model: &mut Model) -> Vec<Effect> {
-    if model.tab == Tab::Review {
-        return own_order(model);
-    }
-    let sorts = <Sort as strum::VariantArray>::VARIANTS;
-    let at = sorts.iter().position(|s| *s == model.sort).unwrap_or(0);
-    model.sort = sorts
-        .get((at + 1) % sorts.len())
-        .copied()
-        .unwrap_or_default();
-    let word: &str = model.sort.into();
-    model.say(
-        Role::Key,
-        format!("sorted by {}; S reverses", word.replace('_', " ")),
-    );
-    reading::requery(model, true)
-}
-
 fn open(model: &mut Model) -> Vec<Effect> {
     if model.list.cursor().is_none() {
         return Vec::new();
@@ -315,6 +327,10 @@ fn back(model: &mut Model) -> Vec<Effect> {
     if model.focus == Focus::Detail {
         model.focus = Focus::List;
         model.detail.wide = false;
+        model.touch();
+        Vec::new()
+    } else if !model.marks.is_empty() {
+        model.marks.clear();
         model.touch();
         Vec::new()
     } else if !model.filter_text.is_empty() {

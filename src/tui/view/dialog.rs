@@ -10,9 +10,10 @@ use ratatui::text::Span;
 use super::super::action::Ask;
 use super::super::format;
 use super::super::model::{Dialog, DialogFocus, FieldName, Model, Stage};
+use super::super::pager::Pager;
 use super::super::theme::Role;
 use super::ink::{self, span};
-use super::panel::{centre, dim, panel, popup};
+use super::panel::{centre, dim, pager, panel};
 use crate::domain::operation::{Closing, Operation};
 
 type Spans = Vec<Span<'static>>;
@@ -52,7 +53,7 @@ pub fn draw(model: &Model, frame: &mut Frame<'_>, dialog: &Dialog) {
     }
     if !fits(model, dialog) {
         let text = "This question does not fit. Enlarge the terminal, or press esc.";
-        popup(model, frame, "too small", text);
+        pager(model, frame, &Pager::new("too small", text));
         return;
     }
     let (width, height) = size(model, dialog);
@@ -207,14 +208,10 @@ fn about(model: &Model, dialog: &Dialog, op: &Operation, width: usize, out: &mut
     let key = format!("{} old, {left}", format::age(row.key_created_at, model.now));
     tell("key", key, Role::Text);
     let verdict = row.verdict.map_or("none", |v| v.as_str()).replace('_', " ");
-    let effect: &str = row.effect.into();
     let seen = op.evidence.last().map_or_else(String::new, |e| {
         format!(", last seen {}", model.stamp().at(e.observed_at))
     });
-    let evidence = format!(
-        "{verdict}{seen}  {sep}  effect {}",
-        effect.replace('_', " ")
-    );
+    let evidence = format!("{verdict}{seen}  {sep}  effect {}", super::facts::effect(row));
     tell("evidence", evidence, Role::Text);
     if let Some(p) = &row.proposal {
         let decision: &str = p.decision.into();

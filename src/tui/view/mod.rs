@@ -7,12 +7,15 @@
 mod banner;
 mod detail;
 pub mod dialog;
+mod evidence;
 mod facts;
 mod footer;
 mod header;
 mod help;
 mod ink;
 pub mod layout;
+mod menu;
+mod palette;
 mod panel;
 mod small;
 mod table;
@@ -21,6 +24,7 @@ mod timeline;
 
 pub use detail::scroll_limit as detail_scroll_limit;
 pub use help::scroll_limit as help_scroll_limit;
+pub use panel::pager_scroll;
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -51,8 +55,14 @@ pub fn view(model: &Model, frame: &mut Frame<'_>) {
     if model.help.is_some() {
         help::draw(model, frame);
     }
-    if let Some((title, text)) = &model.popup {
-        panel::popup(model, frame, title, text);
+    if let Some(open) = &model.menu {
+        menu::draw(model, frame, open);
+    }
+    if let Some(open) = &model.palette {
+        palette::draw(model, frame, open);
+    }
+    if let Some(open) = &model.popup {
+        panel::pager(model, frame, open);
     }
     if let Some(open) = &model.dialog {
         dialog::draw(model, frame, open);
