@@ -14,7 +14,9 @@ use common::provider::{FakeProvider, Script, refund_of};
 use common::world::{World, agent, refund, terms, tool};
 use samekey::clock::Clock;
 use samekey::domain::guard::Role;
-use samekey::domain::operation::{Closing, Contradiction, FailureClass, Status, UnknownReason};
+use samekey::domain::operation::{
+    Closing, Contradiction, FailureClass, LookedAt, Status, UnknownReason,
+};
 use samekey::domain::outcome::{Outcome, OutcomeClass};
 use samekey::domain::tool_call::{RejectClass, ToolResult};
 use samekey::domain::transition::Lookup;
@@ -475,22 +477,15 @@ async fn a_typed_id_accepted_unseen_is_fetched_by_the_engine() {
             close,
             &person("ann"),
             "the bank says so",
-            Some(row.version),
+            Some(LookedAt::of(&row)),
             typed,
         )
         .await
         .expect("proposed");
     assert!(proposed.proposed);
-    let version = Some(proposed.op.row.version);
+    let seen = Some(LookedAt::of(&proposed.op.row));
     let closed = gate
-        .decide(
-            &row.id,
-            Ask::Approve,
-            &person("lea"),
-            "agreed",
-            version,
-            None,
-        )
+        .decide(&row.id, Ask::Approve, &person("lea"), "agreed", seen, None)
         .await
         .expect("closed");
     assert_eq!(closed.op.row.status, Status::Succeeded);

@@ -15,7 +15,7 @@ use ratatui::style::Modifier;
 use samekey::domain::evidence::Verdict;
 use samekey::domain::ids::OperationId;
 use samekey::domain::operation::{Claim, Status};
-use samekey::tui::action::{Access, Action, Level};
+use samekey::tui::action::{Access, Action, Level, Wish};
 use samekey::tui::effect::Effect;
 use samekey::tui::keymap::{Context, TABLE};
 use samekey::tui::menu::{Pick, snoozes};
@@ -49,11 +49,15 @@ fn selected(stage: &Stage) -> String {
     // The row under the cursor lies behind; what is over it comes last within the panel.
     let lines: Vec<u16> = (0..buffer.area.height).filter(reversed).collect();
     let panel = lines.into_iter().find(|y| {
-        let line: String = (0..buffer.area.width).map(|x| buffer[(x, *y)].symbol()).collect();
+        let line: String = (0..buffer.area.width)
+            .map(|x| buffer[(x, *y)].symbol())
+            .collect();
         line.contains('│')
     });
     let y = panel.expect("a line under the cursor");
-    (0..buffer.area.width).map(|x| buffer[(x, y)].symbol()).collect()
+    (0..buffer.area.width)
+        .map(|x| buffer[(x, y)].symbol())
+        .collect()
 }
 
 // --- the `:` line --------------------------------------------------------------------------------
@@ -78,11 +82,18 @@ fn every_action_of_a_page_is_there_by_its_name_with_its_key() {
 
 #[test]
 fn safest_first_and_deciding_last_whatever_is_written_u10() {
-    for query in ["", "e", "s", "fail", "re", "op", "closed", "row"] {
-        let found = matching(query);
-        let spelled_out = found.iter().take_while(|b| b.action.name() == query).count();
-        let acting: Vec<bool> = found.iter().skip(spelled_out).map(|b| b.action.acts()).collect();
-        assert!(acting.is_sorted(), "{query:?}: {:?}", names(query));
+    for query in ["", "e", "s", "fail", "re", "op", "closed", "row", "look"] {
+        // Names before descriptions; within both the looking ones first.
+        let rest = matching(query).into_iter();
+        let rest = rest.filter(|b| b.action.name() != query);
+        let letters = |name: &str| {
+            let mut name = name.chars();
+            query.chars().all(|c| name.any(|n| n == c))
+        };
+        let rest: Vec<(bool, bool)> = rest
+            .map(|b| (!letters(b.action.name()), b.action.acts()))
+            .collect();
+        assert!(rest.is_sorted(), "{query:?}: {:?}", names(query));
     }
     let all = names("");
     assert_eq!(all.last(), Some(&"close-failed"));
@@ -94,6 +105,7 @@ fn a_few_letters_of_a_name_are_enough() {
     assert_eq!(names("pck").first(), Some(&"packet"));
     assert_eq!(names("close f").first(), Some(&"close-failed"));
     assert_eq!(names("COPY-J").first(), Some(&"copy-json"));
+    assert_eq!(names("look").first(), Some(&"lookup"));
     // What is written out comes first, though others have the letters, too.
     assert_eq!(names("stop").first(), Some(&"stop"));
     assert_eq!(names("note").first(), Some(&"note"));
@@ -108,7 +120,10 @@ fn enter_runs_what_its_key_would_and_never_commits_u12() {
     by_key.keys("j L");
     let mut by_name = stage();
     by_name.keys("j : 'lookup' enter");
-    assert_eq!(by_key.waiting, by_name.waiting, "the same question to the gate");
+    assert_eq!(
+        by_key.waiting, by_name.waiting,
+        "the same question to the gate"
+    );
     assert!(by_name.model.palette.is_none());
     by_name.gate_asks(Level::Plain);
     by_name.draw();
@@ -161,7 +176,11 @@ fn what_does_not_apply_is_dimmed_with_the_reason_and_not_run() {
     let mut stage = stage();
     // The first row is closed and contradicted.
     stage.keys(": 'stop'");
-    assert!(stage.text().contains("not now: only an open operation can be stopped"));
+    assert!(
+        stage
+            .text()
+            .contains("not now: only an open operation can be stopped")
+    );
     stage.keys("enter");
     assert!(stage.waiting.is_empty() && stage.model.palette.is_some());
     assert!(stage.text().contains("stop: only an open operation"));
@@ -175,9 +194,16 @@ fn what_does_not_apply_is_dimmed_with_the_reason_and_not_run() {
     let mut reading = Stage::new(setup, mixed_rows());
     reading.keys("j");
     for binding in TABLE.iter().filter(|b| b.action.acts()) {
-        assert_eq!(why_not(&reading.model, binding.action), Some("read-only".into()));
+        assert_eq!(
+            why_not(&reading.model, binding.action),
+            Some("read-only".into())
+        );
     }
-    assert_eq!(why_not(&reading.model, Action::CopyId), None, "looking is free");
+    assert_eq!(
+        why_not(&reading.model, Action::CopyId),
+        None,
+        "looking is free"
+    );
 }
 
 #[test]
@@ -229,12 +255,19 @@ fn the_cursor_moves_by_arrows_and_nothing_moves_behind_u3() {
     for _ in 0..200 {
         stage.keys("down");
     }
-    assert!(selected(&stage).contains("close-failed"), "{}", stage.text());
+    assert!(
+        selected(&stage).contains("close-failed"),
+        "{}",
+        stage.text()
+    );
     let (ids, line) = (stage.model.list.ids(), stage.model.list.line());
     stage.rows.reverse();
     stage.rows.insert(0, listed(unknown(0x9000)));
     stage.refresh();
-    assert_eq!((stage.model.list.ids(), stage.model.list.line()), (ids, line));
+    assert_eq!(
+        (stage.model.list.ids(), stage.model.list.line()),
+        (ids, line)
+    );
 }
 
 // --- menus ---------------------------------------------------------------------------------------
@@ -244,7 +277,10 @@ fn the_sort_menu_marks_the_present_order_and_takes_another() {
     let mut stage = stage();
     stage.keys("6 j s");
     let text = stage.text();
-    assert!(text.contains("order of the list") && text.contains("▸ ● updated"), "{text}");
+    assert!(
+        text.contains("order of the list") && text.contains("▸ ● updated"),
+        "{text}"
+    );
     stage.keys("j j enter");
     assert_eq!(stage.model.sort, Sort::Amount);
     assert_eq!(stage.model.list.cursor(), Some(&op_id(0x5521)), "U1");
@@ -276,16 +312,32 @@ fn in_a_menu_no_letter_acts_by_itself_u9() {
 #[test]
 fn the_snooze_menu_has_the_shortest_first_and_tomorrow_in_the_screen_s_zone_u10() {
     let zone = |hours: i32| chrono::FixedOffset::east_opt(hours * 3600).expect("a zone");
-    let at = |text: &str| text.parse::<samekey::domain::Instant>().expect("an instant");
+    let at = |text: &str| {
+        text.parse::<samekey::domain::Instant>()
+            .expect("an instant")
+    };
     let soon = ahead(600);
     let all = snoozes(now(), zone(2), Some(soon));
     assert!(all.is_sorted_by_key(|(_, at)| *at));
-    assert_eq!(all.first(), Some(&("until it can be decided", soon)));
-    assert_eq!(all.last(), Some(&("tomorrow at 09:00", at("2026-03-15T07:00:00Z"))));
+    assert_eq!(
+        all.first(),
+        Some(&("until it can be decided".to_owned(), soon))
+    );
+    assert_eq!(
+        all.last(),
+        Some(&(
+            "tomorrow 09:00+02:00".to_owned(),
+            at("2026-03-15T07:00:00Z")
+        ))
+    );
     // Where it is tomorrow already, the day after.
     let east = snoozes(now(), zone(12), None);
     assert_eq!(east.last().expect("one").1, at("2026-03-15T21:00:00Z"));
-    assert_eq!(snoozes(now(), zone(0), Some(ago(1))).len(), 4, "what has passed is no choice");
+    assert_eq!(
+        snoozes(now(), zone(0), Some(ago(1))).len(),
+        4,
+        "what has passed is no choice"
+    );
 }
 
 #[test]
@@ -294,15 +346,61 @@ fn a_menu_is_about_the_row_it_was_opened_on_u2() {
     stage.keys("j z");
     let menu = stage.model.menu.as_ref().expect("a menu");
     assert!(menu.title.contains("5521"));
-    assert!(matches!(menu.chosen().map(|c| c.pick), Some(Pick::Snooze(_))));
+    assert!(matches!(
+        menu.chosen().map(|c| c.pick),
+        Some(Pick::Snooze(_))
+    ));
     // Enter from before it could be seen chooses nothing (U7).
     stage.keys("enter");
     assert!(stage.model.menu.is_some() && stage.waiting.is_empty());
-    stage.keys("esc");
+    stage.draw();
+    // The rows change places; the choice is still about the one it was frozen to.
+    stage.rows.swap(1, 2);
+    stage.refresh();
+    stage.keys("j j enter");
+    assert!(stage.model.menu.is_none());
+    let [Effect::Desk { frozen, wish }] = stage.waiting.as_slice() else {
+        panic!("one wish: {:?}", stage.waiting);
+    };
+    assert_eq!(frozen.operation(), Some(&op_id(0x5521)));
+    assert_eq!(*wish, Wish::Snooze(ahead(4 * 3_600)));
+    stage.waiting.clear();
     // Nothing of a settled row can be put off.
     stage.keys("5 z");
     assert!(stage.model.menu.is_none());
     assert!(stage.text().contains("it is settled"));
+}
+
+#[test]
+fn a_menu_on_an_old_screen_or_a_read_only_one_leads_nowhere_u20_u51() {
+    let mut old = stage();
+    old.keys("j z");
+    old.draw();
+    old.deaf = true;
+    old.pass(20);
+    old.keys("enter");
+    assert!(old.writes().is_empty() && old.text().contains("nobody may act"));
+    let mut setup = setup(SIZE);
+    setup.access = Access::of(true);
+    let mut reading = Stage::new(setup, mixed_rows());
+    reading.keys("j z c");
+    assert!(reading.model.menu.is_none() && reading.waiting.is_empty());
+}
+
+#[test]
+fn while_following_the_menu_opens_only_on_a_row_that_stood_still_u2() {
+    let mut setup = setup(SIZE);
+    setup.follow = true;
+    let mut stage = Stage::new(setup, mixed_rows());
+    stage.pass(1);
+    stage.rows.insert(0, listed(unknown(0x9000)));
+    stage.refresh();
+    stage.keys("z");
+    assert!(stage.model.menu.is_none());
+    assert!(stage.text().contains("press again"));
+    stage.keys("z");
+    let menu = stage.model.menu.as_ref().expect("a menu");
+    assert!(menu.title.contains("9000"));
 }
 
 // --- marks ---------------------------------------------------------------------------------------
@@ -319,7 +417,10 @@ fn marks_are_ids_that_outlast_refreshes_and_lists_and_esc_takes_them_first() {
     stage.keys("6 S");
     assert_eq!(stage.model.marks.len(), 2);
     stage.keys("5");
-    assert!(stage.text().contains("2 marked, 2 not in this list"), "U18: never more than is said");
+    assert!(
+        stage.text().contains("2 marked, 2 not in this list"),
+        "U18: never more than is said"
+    );
     stage.keys("1 / '4417' enter esc");
     assert!(stage.model.marks.is_empty(), "before the filter");
     assert_eq!(stage.model.filter_text, "4417");
@@ -335,10 +436,18 @@ fn marks_are_capped_with_a_word_and_never_close_anything_u18() {
         stage.keys("space j");
     }
     assert_eq!(stage.model.marks.len(), 100);
-    assert!(stage.text().contains("100 rows are marked, and no more can be"));
+    assert!(
+        stage
+            .text()
+            .contains("100 rows are marked, and no more can be")
+    );
     // A closing is about the row under the cursor, marked or not.
     stage.keys("F");
-    let ids: Vec<_> = stage.waiting.iter().filter(|e| matches!(e, Effect::Ask { .. })).collect();
+    let ids: Vec<_> = stage
+        .waiting
+        .iter()
+        .filter(|e| matches!(e, Effect::Ask { .. }))
+        .collect();
     assert_eq!(ids.len(), 1);
     assert!(format!("{ids:?}").contains(op_id(120).as_str()));
 }
@@ -353,12 +462,25 @@ fn claims_and_snoozes_show_in_the_list_and_in_the_detail() {
     rows[2].row.snoozed_until = Some(ahead(3_600));
     let mut wide = Stage::open((120, 40), rows.clone());
     let text = wide.text();
-    assert!(text.contains("@op_…5521") && text.contains("L look up · @bob"), "{text}");
-    assert!(text.contains("zop_…5533") && text.contains("F absent · z 1h"), "{text}");
+    assert!(
+        text.contains("@op_…5521") && text.contains("L look up · @bob"),
+        "{text}"
+    );
+    assert!(
+        text.contains("zop_…5533") && text.contains("F absent · z 1h"),
+        "{text}"
+    );
     wide.keys("j");
-    assert!(wide.text().contains("claimed    by bob · until 14:13:22Z"), "{}", wide.text());
+    assert!(
+        wide.text().contains("claimed    by bob · until 14:13:22Z"),
+        "{}",
+        wide.text()
+    );
     let narrow = Stage::open((60, 16), rows);
-    assert!(narrow.text().contains("@op_…5521"), "the sign stays where the name does not fit");
+    assert!(
+        narrow.text().contains("@op_…5521"),
+        "the sign stays where the name does not fit"
+    );
     let mut later = wide;
     later.pass(700);
     assert!(!later.text().contains("@bob"), "over is over");
@@ -370,7 +492,11 @@ fn claims_and_snoozes_show_in_the_list_and_in_the_detail() {
 fn y_and_a_letter_copies_and_says_what_as_far_as_it_is_known() {
     let mut stage = stage();
     stage.keys("6 j j j j j y i");
-    assert!(stage.text().contains("the operation id of op_…5511 was sent to the terminal's"));
+    assert!(
+        stage
+            .text()
+            .contains("the operation id of op_…5511 was sent to the terminal's")
+    );
     stage.keys("y k y p");
     assert_eq!(
         stage.copied(),
@@ -392,7 +518,10 @@ fn y_and_a_letter_copies_and_says_what_as_far_as_it_is_known() {
 fn marked_rows_are_copied_together() {
     let mut stage = stage();
     stage.keys("space j space y i");
-    assert_eq!(stage.copied(), [format!("{} {}", op_id(0x1e09), op_id(0x5521))]);
+    assert_eq!(
+        stage.copied(),
+        [format!("{} {}", op_id(0x1e09), op_id(0x5521))]
+    );
     assert!(stage.text().contains("of 2 marked rows"));
     stage.keys("y j");
     let Some(Effect::Tell { what, ids, .. }) = stage.waiting.last() else {
@@ -407,7 +536,11 @@ fn what_no_terminal_would_take_is_refused_with_a_word() {
     stage.keys("y j");
     stage.told(Ok(&"x".repeat(MAX_CLIPBOARD + 1)));
     assert!(stage.copied().is_empty());
-    assert!(stage.text().contains("not copied: JSON of op_…1e09 has 57 kB, a terminal takes 56"));
+    assert!(
+        stage
+            .text()
+            .contains("not copied: JSON of op_…1e09 has 57 kB, a terminal takes 56")
+    );
 }
 
 #[test]
@@ -415,9 +548,18 @@ fn the_clipboard_sequence_carries_clean_text_and_nothing_can_end_it_u50_u53() {
     let plain = clipboard("op_1\u{7}\u{1b}\\\u{202e}x\r", Habits::default()).expect("short");
     assert!(plain.starts_with("\u{1b}]52;c;") && plain.ends_with("\u{1b}\\"));
     let inner = &plain["\u{1b}]52;c;".len()..plain.len() - 2];
-    assert!(inner.bytes().all(|b| b.is_ascii_alphanumeric() || b"+/=".contains(&b)));
+    assert!(
+        inner
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"+/=".contains(&b))
+    );
     // The check values of RFC 4648.
-    for (text, encoded) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foobar", "Zm9vYmFy")] {
+    for (text, encoded) in [
+        ("", ""),
+        ("f", "Zg=="),
+        ("fo", "Zm8="),
+        ("foobar", "Zm9vYmFy"),
+    ] {
         let sequence = clipboard(text, Habits::default()).expect("short");
         assert_eq!(sequence, format!("\u{1b}]52;c;{encoded}\u{1b}\\"));
     }
@@ -465,9 +607,15 @@ fn the_link_is_shown_as_text_and_copied_by_y() {
     stage.keys("6 j j j j j o");
     stage.told(Ok("https://dashboard.example.com/refunds/re_1a2b3c"));
     let text = stage.text();
-    assert!(text.contains("the provider's link") && text.contains("refunds/re_1a2b3c"), "{text}");
+    assert!(
+        text.contains("the provider's link") && text.contains("refunds/re_1a2b3c"),
+        "{text}"
+    );
     stage.keys("y");
-    assert_eq!(stage.copied(), ["https://dashboard.example.com/refunds/re_1a2b3c"]);
+    assert_eq!(
+        stage.copied(),
+        ["https://dashboard.example.com/refunds/re_1a2b3c"]
+    );
     stage.keys("enter o");
     stage.told(Ok(""));
     assert!(stage.text().contains("No page of the provider is known"));
@@ -482,15 +630,24 @@ fn a_packet_is_scrolled_and_copied_whole() {
     stage.keys("j : 'packet' enter");
     stage.told(Ok(&packet));
     let text = stage.text();
-    assert!(text.contains("for the provider's support") && text.contains("- line 0"), "{text}");
+    assert!(
+        text.contains("for the provider's support") && text.contains("- line 0"),
+        "{text}"
+    );
     assert!(text.contains("y copies it") && text.contains("more lines"));
     stage.keys("j pgdn");
     assert!(!stage.text().contains("line 0 "));
     stage.keys("G");
     let end = stage.text();
-    assert!(end.contains("- line 59") && !end.contains("more lines"), "{end}");
+    assert!(
+        end.contains("- line 59") && !end.contains("more lines"),
+        "{end}"
+    );
     stage.keys("j j k");
-    assert!(!stage.text().contains("line 59"), "no scrolling beyond the end");
+    assert!(
+        !stage.text().contains("line 59"),
+        "no scrolling beyond the end"
+    );
     stage.keys("g g");
     assert!(stage.text().contains("- line 0"));
     stage.keys("y");
@@ -509,7 +666,10 @@ fn a_refusal_is_the_same_kind_of_text() {
         serial,
         result: Err("one two three. ".repeat(200)),
     });
-    assert!(stage.text().contains("more lines"), "a long one can be read to its end");
+    assert!(
+        stage.text().contains("more lines"),
+        "a long one can be read to its end"
+    );
     stage.keys("L R F n space y");
     assert!(stage.model.popup.is_some() && stage.model.marks.is_empty());
     assert!(stage.copied().is_empty());
@@ -535,9 +695,16 @@ fn e_switches_between_timeline_and_evidence() {
     stage.keys("e");
     assert!(stage.text().contains("WHAT SETTLES IT"));
     stage.keys("esc enter");
-    assert!(!stage.text().contains("OUR ROW"), "enter opens what was there last");
+    assert!(
+        !stage.text().contains("OUR ROW"),
+        "enter opens what was there last"
+    );
     let mut beside = with_verdict((200, 60), None);
-    assert_eq!(beside.model.focus, Focus::List, "beside the list it only switches");
+    assert_eq!(
+        beside.model.focus,
+        Focus::List,
+        "beside the list it only switches"
+    );
     beside.keys("e");
     assert!(beside.text().contains("TIMELINE"));
 }
@@ -573,7 +740,10 @@ fn it_says_what_is_proven_and_what_is_missing_and_the_next_step() {
     assert!(none.contains("ALLOWED NOW"));
     assert!(none.contains("review lookup"), "where it comes from");
     let absent = text(Some(Verdict::Absent));
-    assert!(absent.contains("It did not happen: a complete lookup that began 1m50s ago"), "{absent}");
+    assert!(
+        absent.contains("It did not happen: a complete lookup that began 1m50s ago"),
+        "{absent}"
+    );
     assert!(absent.contains("Nothing: one person can close it."));
     let doubtful = text(Some(Verdict::Ambiguous));
     assert!(doubtful.contains("may be ours, and a person has to look"));
@@ -604,7 +774,10 @@ fn a_refused_row_does_not_say_that_an_effect_is_possible() {
     let mut stage = stage();
     stage.keys("5 enter");
     let text = stage.text();
-    assert!(text.contains("effect none: the provider refused it"), "{text}");
+    assert!(
+        text.contains("effect none: the provider refused it"),
+        "{text}"
+    );
     assert!(!text.contains("effect possible"));
     stage.keys("esc 3 enter");
     assert!(stage.text().contains("effect possible"), "where it is");
@@ -620,7 +793,10 @@ fn a_sort_arrow_never_takes_a_letter_of_a_head() {
         let heads = |stage: &Stage| {
             let text = stage.text();
             let line = text.lines().find(|l| l.contains("ORDER")).expect("heads");
-            line.split_whitespace().map(str::to_owned).collect::<Vec<_>>().join(" ")
+            line.split_whitespace()
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+                .join(" ")
         };
         let arrows = |line: &str| line.replace(['▼', '▲'], " ");
         let plain = arrows(&heads(&stage));
@@ -641,7 +817,9 @@ fn no_word_of_what_settles_a_row_is_cut() {
         stage.rows[1].row.verdict = Some(Verdict::Ambiguous);
         stage.refresh();
         let text = stage.text();
-        let rows = text.lines().filter(|l| l.contains("op_…") && !l.starts_with(" op_"));
+        let rows = text
+            .lines()
+            .filter(|l| l.contains("op_…") && !l.starts_with(" op_"));
         for line in rows.take(5) {
             assert_eq!(line.matches('…').count(), 1, "{width}: {line}");
         }

@@ -19,8 +19,8 @@ use samekey::tui::format::{self, Stamp, Times};
 use samekey::tui::input;
 use samekey::tui::keymap::{Binding, Code, Context, Key, Keymap, KeymapError, Meaning, TABLE};
 use samekey::tui::message::{Message, Tab};
-use samekey::tui::query::{Parsed, parse};
 use samekey::tui::osc::{Habits, notice};
+use samekey::tui::query::{Parsed, parse};
 use samekey::tui::theme::{Role, Theme, ThemeName};
 use samekey::tui::{frame_text, key_table};
 use strum::VariantArray;
@@ -302,7 +302,10 @@ fn a_terminal_is_known_by_its_environment_and_told_once() {
         assert_eq!(notice("x", habits(&vars)).matches('\u{1b}').count(), 2);
     }
     // tmux passes on only what is wrapped for it, with every escape doubled.
-    let tmux = habits(&[("TERM", "tmux-256color"), ("TMUX", "/tmp/tmux-1/default,1,0")]);
+    let tmux = habits(&[
+        ("TERM", "tmux-256color"),
+        ("TMUX", "/tmp/tmux-1/default,1,0"),
+    ]);
     assert_eq!(
         notice("x", tmux),
         "\u{7}\u{1b}Ptmux;\u{1b}\u{1b}]9;x\u{1b}\u{1b}\\\u{1b}\\"

@@ -11,7 +11,7 @@ mod kit;
 
 use kit::*;
 use samekey::domain::operation::{Closing, OperationRow, Status};
-use samekey::tui::action::{Access, Action, Ask, Level};
+use samekey::tui::action::{Access, Action, Ask, Level, LookedAt};
 use samekey::tui::effect::Effect;
 use samekey::tui::keymap::{Binding, Context, Key, Keymap, Meaning, TABLE};
 use samekey::tui::message::{Failure, Message, Tab};
@@ -30,13 +30,20 @@ fn stage_of(stage: &Stage) -> &DialogStage {
     &stage.model.dialog.as_ref().expect("a dialog").stage
 }
 
+fn moved_to(version: i64) -> DialogStage {
+    DialogStage::MovedOn(LookedAt {
+        version,
+        waiting: None,
+    })
+}
+
 /// What the one write would do.
 fn written(stage: &Stage) -> (String, i64, Ask, String) {
     match stage.writes().as_slice() {
         [Effect::Decide { frozen, note, .. }] => (
-            frozen.operation().to_string(),
-            frozen.version(),
-            frozen.ask(),
+            frozen.operation().expect("one row").to_string(),
+            frozen.looked_at().expect("looked at").version,
+            frozen.ask().expect("asked about a row"),
             note.clone(),
         ),
         other => panic!("not one decision: {other:?}"),
@@ -149,7 +156,7 @@ fn the_frozen_version_is_that_of_the_screen_not_of_the_ledger() {
     let mut stage = stage();
     stage.rows[1].row.version = 8;
     stage.dialog("j F", Level::TokenAndNote);
-    assert_eq!(*stage_of(&stage), DialogStage::MovedOn(8));
+    assert_eq!(*stage_of(&stage), moved_to(8));
     stage.keys(FILLED);
     stage.keys("ctrl-y");
     assert!(stage.writes().is_empty());
@@ -407,7 +414,7 @@ fn a_row_that_moves_on_under_the_dialog_must_be_read_again_u23() {
     stage.keys(FILLED);
     stage.rows[1].row.version = 9;
     stage.refresh();
-    assert_eq!(*stage_of(&stage), DialogStage::MovedOn(9));
+    assert_eq!(*stage_of(&stage), moved_to(9));
     assert!(stage.text().contains("moved on to version 9"));
     stage.keys("ctrl-y tab ctrl-y");
     assert!(stage.writes().is_empty());
@@ -544,7 +551,10 @@ fn read_only_leads_to_no_question_and_no_write_u51() {
     setup.access = Access::of(true);
     let mut stage = Stage::new(setup, mixed_rows());
     stage.keys("j");
-    for binding in TABLE.iter().filter(|b| b.action.acts()) {
+    for binding in TABLE
+        .iter()
+        .filter(|b| b.action.acts() || b.action.is_desk())
+    {
         stage.keys(binding.keys[0]);
         assert!(stage.model.dialog.is_none(), "{:?}", binding.action);
     }
@@ -556,7 +566,10 @@ fn read_only_leads_to_no_question_and_no_write_u51() {
 fn every_acting_action_asks_the_gate_and_no_other_does_u11() {
     let row: OperationRow = unknown(1);
     for action in Action::VARIANTS {
-        assert_eq!(action.ask(&row).is_some(), action.acts(), "{action:?}");
+        // A tool is asked about by its own name.
+        let about_row = action.acts() && *action != Action::PauseTool;
+        assert_eq!(action.ask(&row).is_some(), about_row, "{action:?}");
+        assert!(!(action.acts() && action.is_desk()), "{action:?}");
     }
 }
 

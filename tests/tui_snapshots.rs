@@ -294,9 +294,13 @@ fn over_a_page_the_choice_is_reversed_and_what_cannot_be_is_dim() {
     assert!(modifier.contains(Modifier::REVERSED) && !modifier.contains(Modifier::DIM));
     // The caret is where the next letter goes (U48), the page behind steps back.
     assert_eq!(cursor(&stage.model), (8, 2));
-    assert!(style_of(&stage, "ORDER").1.contains(Modifier::DIM));
+    assert!(style_of(&stage, "reviewer").1.contains(Modifier::DIM));
     stage.keys("esc 6 s");
-    assert!(style_of(&stage, "▸ ● updated").1.contains(Modifier::REVERSED));
+    assert!(
+        style_of(&stage, "▸ ● updated")
+            .1
+            .contains(Modifier::REVERSED)
+    );
 }
 
 #[test]

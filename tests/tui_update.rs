@@ -442,6 +442,7 @@ fn the_demo_s_scoreboard_stands_under_the_header_in_one_line_or_two() {
 fn a_tool_that_stands_still_is_told() {
     let mut stage = Stage::open(SIZE, mixed_rows());
     stage.standing = vec![samekey::tui::message::Standing {
+        paused: None,
         tool: name("issue_refund"),
         why: "paused by engine: credentials; nothing is sent".into(),
     }];

@@ -1,6 +1,31 @@
 -- The desk: who looks at a row, what was put off, how many rows each status has, and what people outside
 -- have to hear.
 
+-- One more kind of evidence, `reply`: what an attempt brought back after its engine had been given up. A
+-- CHECK cannot be changed in place, so the table is made anew, with its guards.
+CREATE TABLE evidence_with_replies (
+    evidence_id  INTEGER PRIMARY KEY AUTOINCREMENT,
+    operation_id TEXT    NOT NULL REFERENCES operations (operation_id),
+    source       TEXT    NOT NULL CHECK (source IN ('attempt', 'review_lookup', 'engine_lookup', 'reconciler', 'webhook', 'typed_ref')),
+    kind         TEXT    NOT NULL CHECK (kind IN ('object', 'scan', 'unreachable', 'reply')),
+    provider_ref TEXT,
+    payload      TEXT    NOT NULL CHECK (json_valid(payload)),
+    observed_at  INTEGER NOT NULL
+) STRICT;
+INSERT INTO evidence_with_replies (evidence_id, operation_id, source, kind, provider_ref, payload, observed_at)
+SELECT evidence_id, operation_id, source, kind, provider_ref, payload, observed_at FROM evidence;
+DROP TABLE evidence;
+ALTER TABLE evidence_with_replies RENAME TO evidence;
+CREATE INDEX evidence_by_operation ON evidence (operation_id, evidence_id);
+CREATE INDEX evidence_typed ON evidence (operation_id) WHERE source = 'typed_ref' AND kind = 'unreachable';
+CREATE TRIGGER evidence_replaces_nothing BEFORE INSERT ON evidence
+WHEN EXISTS (SELECT 1 FROM evidence WHERE evidence_id = NEW.evidence_id)
+BEGIN SELECT RAISE(ABORT, 'evidence never changes'); END;
+CREATE TRIGGER evidence_never_changes BEFORE UPDATE ON evidence
+BEGIN SELECT RAISE(ABORT, 'evidence never changes'); END;
+CREATE TRIGGER evidence_is_never_deleted BEFORE DELETE ON evidence
+BEGIN SELECT RAISE(ABORT, 'evidence is never deleted'); END;
+
 -- A claim warns others and blocks nobody; a snooze puts a row last in Review until then, or until it moves.
 ALTER TABLE operations ADD COLUMN claimed_by TEXT;
 ALTER TABLE operations ADD COLUMN claimed_until INTEGER CHECK ((claimed_until IS NULL) = (claimed_by IS NULL));

@@ -120,6 +120,7 @@ pub(super) fn options(
         },
         bell: true,
         terminal: Habits::of(|name| cx.env.get(name)),
+        note_templates: section.note_templates.clone(),
     })
 }
 

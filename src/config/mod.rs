@@ -25,6 +25,7 @@ use std::time::Duration;
 use crate::domain::guard::Role;
 use crate::domain::ids::{ProviderName, ReviewerName, ToolName};
 use crate::domain::policy::{Profile, Terms, ToolPolicy};
+use crate::domain::text::SafeText;
 use crate::engine::EngineConfig;
 
 pub use env::Env;
@@ -93,6 +94,8 @@ pub struct UiSection {
     pub refresh: Duration,
     pub timezone: TimeZone,
     pub language: Language,
+    /// Offered in a note field before the built-in ones.
+    pub note_templates: Vec<SafeText>,
 }
 
 /// The colours of the screen.
@@ -160,6 +163,7 @@ impl Default for UiSection {
             refresh: Duration::from_secs(1),
             timezone: TimeZone::default(),
             language: Language::default(),
+            note_templates: Vec::new(),
         }
     }
 }

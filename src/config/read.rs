@@ -184,6 +184,32 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// A list of at most `most` lines of text, each of at most `longest` characters.
+    pub fn texts(&self, most: usize, longest: usize) -> Result<Vec<SafeText>, ConfigError> {
+        let remedy = format!("write {} = [\"…\", \"…\"]", self.name());
+        let Some(list) = self.is.as_array() else {
+            let what = format!("is a {}, not a list", self.is_a());
+            return Err(self.error(what, remedy));
+        };
+        if list.len() > most {
+            let what = format!("has {} entries", list.len());
+            return Err(self.error(what, format!("keep at most {most}")));
+        }
+        list.iter()
+            .map(|entry| match entry.get_ref().as_str() {
+                Some(text) if text.trim().is_empty() => {
+                    Err(self.error("has an empty entry", "give it words or remove it"))
+                }
+                Some(text) if text.chars().count() > longest => {
+                    let what = format!("has an entry of more than {longest} characters");
+                    Err(self.error(what, "make it shorter"))
+                }
+                Some(text) => Ok(SafeText::new(text.trim())),
+                None => Err(self.error("has an entry that is not text", remedy.clone())),
+            })
+            .collect()
+    }
+
     pub fn duration(&self, allowed: RangeInclusive<Duration>) -> Result<Duration, ConfigError> {
         let example = format!("write a whole number and a unit: {} = \"10s\"", self.name());
         let Some(text) = self.is.as_str() else {

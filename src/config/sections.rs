@@ -21,6 +21,10 @@ use crate::engine::EngineConfig;
 pub(super) const REFUND: &str = "issue_refund";
 pub(super) const STRIPE: &str = "stripe";
 
+/// Note templates that one key can still cycle through, and the characters of each.
+const MOST_TEMPLATES: usize = 20;
+const LONGEST_TEMPLATE: usize = 200;
+
 pub(super) const MS: Duration = Duration::from_millis(1);
 pub(super) const SECOND: Duration = Duration::from_secs(1);
 pub(super) const HOUR: Duration = Duration::from_hours(1);
@@ -158,6 +162,10 @@ fn ui(mut s: Section<'_>) -> Result<UiSection, ConfigError> {
         }
         ui.language = v.word(Language::VARIANTS)?;
     }
-    s.finish(&["theme", "refresh", "timezone", "language"], &["keys"])?;
+    if let Some(v) = s.take("note_templates") {
+        ui.note_templates = v.texts(MOST_TEMPLATES, LONGEST_TEMPLATE)?;
+    }
+    let known = ["theme", "refresh", "timezone", "language", "note_templates"];
+    s.finish(&known, &["keys"])?;
     Ok(ui)
 }

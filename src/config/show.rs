@@ -50,7 +50,13 @@ fn write(out: &mut String, c: &Config) -> fmt::Result {
     let language: &str = ui.language.into();
     writeln!(out, "\n[ui]\ntheme = \"{theme}\"")?;
     writeln!(out, "refresh = \"{}\"", show_duration(ui.refresh))?;
-    writeln!(out, "timezone = \"{zone}\"\nlanguage = \"{language}\"")
+    writeln!(out, "timezone = \"{zone}\"\nlanguage = \"{language}\"")?;
+    let notes: Vec<_> = ui
+        .note_templates
+        .iter()
+        .map(|note| quoted(note.as_str()))
+        .collect();
+    writeln!(out, "note_templates = [{}]", notes.join(", "))
 }
 
 fn provider(out: &mut String, name: &str, p: &ProviderSection) -> fmt::Result {
@@ -104,8 +110,9 @@ fn tool(out: &mut String, name: &str, t: &ToolSection, reachable: bool) -> fmt::
     writeln!(out, "repeat = \"{repeat}\"")?;
     writeln!(
         out,
-        "lookup_cooldown = \"{}\"\napproval_ttl = \"{}\"",
+        "lookup_cooldown = \"{}\"\nclaim_ttl = \"{}\"\napproval_ttl = \"{}\"",
         show_duration(p.lookup_cooldown),
+        show_duration(p.claim_ttl),
         show_duration(p.approval_ttl)
     )?;
     for (currency, caps) in &p.caps {

@@ -33,6 +33,7 @@ pub mod outcome;
 pub mod policy;
 pub mod report;
 pub mod review_event;
+mod step;
 pub mod text;
 pub mod tool_call;
 pub mod transition;

@@ -193,6 +193,8 @@ pub struct ToolPolicy {
     pub circuit: bool,
     pub repeat: Repeat,
     pub lookup_cooldown: Duration,
+    /// How long a reviewer's claim counts.
+    pub claim_ttl: Duration,
     pub approval_ttl: Duration,
     /// Per currency; once any is set, a currency without its own is rejected.
     pub caps: BTreeMap<Currency, Caps>,
@@ -218,6 +220,7 @@ impl ToolPolicy {
             circuit: true,
             repeat: Repeat::Answer,
             lookup_cooldown: Duration::from_secs(30),
+            claim_ttl: Duration::from_mins(15),
             approval_ttl: Duration::from_hours(24),
             caps: BTreeMap::new(),
         }

@@ -261,6 +261,7 @@ async fn refused(
         | Refusal::CircuitOpen
         | Refusal::NoSuchAttempt
         | Refusal::NothingDue
+        | Refusal::NothingNew
         | Refusal::Review(_) => After::DONE,
     })
 }

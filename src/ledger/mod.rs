@@ -250,6 +250,9 @@ pub trait Ledger: Send + Sync {
         operation: &OperationId,
         by: &ReviewerName,
     ) -> Result<Result<(), LookupBusy>, LedgerError>;
+    /// Whether a review lookup would be refused now; takes nothing.
+    async fn lookup_busy(&self, operation: &OperationId)
+    -> Result<Option<LookupBusy>, LedgerError>;
     /// Ends it.
     async fn end_lookup(&self, operation: &OperationId) -> Result<(), LedgerError>;
     /// Notes a failed connection, which is no attempt but counts towards the circuit.
@@ -316,8 +319,12 @@ pub type Still<'a> = Box<dyn Send + 'a>;
 pub enum LookupBusy {
     #[error("{by} is looking it up right now")]
     Running { by: String },
-    #[error("it was looked up a moment ago; again in {} s", wait.as_secs().saturating_add(1))]
-    Cooldown { wait: Duration },
+    #[error(
+        "it was looked up a moment ago; again in {} s, at {}",
+        wait.as_secs().saturating_add(1),
+        again_at.format("%H:%M:%SZ")
+    )]
+    Cooldown { wait: Duration, again_at: Instant },
 }
 
 /// Marks objects of `objects` that belong to another operation than `operation`.

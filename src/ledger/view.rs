@@ -352,6 +352,19 @@ impl EvidenceView {
                 json!({ "began_at": instant(*began_at), "complete": complete }),
             ),
             Seen::Unreachable { why } => (None, json!({ "why": why })),
+            Seen::Reply {
+                attempt,
+                class,
+                http_status,
+                request_id,
+                error,
+            } => (
+                None,
+                json!({
+                    "attempt": attempt, "class": class, "http_status": http_status,
+                    "request_id": request_id, "error": error,
+                }),
+            ),
         };
         Self {
             source: e.source,

@@ -1,20 +1,20 @@
 //! What `update` wants done, and the tasks that do it.
 //!
-//! Owns: the closed [`Effect`] enum and [`Runner`], which reads the ledger, asks the gate and sends
-//! the answers back through a bounded channel. Never: draws, decides, or runs on the UI task (U43).
+//! Owns: the closed [`Effect`] enum and [`Runner`], which reads the ledger and sends the answers back
+//! through a bounded channel; what goes through the gate stands in `effect/acting.rs`. Never: draws, decides, or runs on the UI task (U43).
 //! A panic in a task becomes an answer, so that the screen never waits for ever. Tests:
 //! `tests/tui_terminal.rs`.
 
+mod acting;
 mod tell;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, mpsc};
 
-use super::action::{Ask, Frozen};
+use super::action::{Frozen, Wish};
 use super::message::{
     DetailView, Edge, Engines, Failure, Loaded, Message, PageQuery, Standing, Tab, Told,
 };
@@ -23,9 +23,8 @@ use crate::domain::earlier;
 use crate::domain::guard;
 use crate::domain::ids::{OperationId, ProviderRef, ToolName};
 use crate::domain::policy::{CircuitState, Terms};
-use crate::domain::review_event::ReviewRefusal;
 use crate::ledger::{LedgerError, SharedLedger};
-use crate::review::{Gate, GateError};
+use crate::review::Gate;
 
 /// How many of the review list's first rows are watched for the bell.
 const WATCHED: u32 = 100;
@@ -55,9 +54,21 @@ pub enum Effect {
         note: String,
         typed: Option<ProviderRef>,
     },
+    /// One row or several, as frozen.
     Lookup {
         serial: u64,
         frozen: Frozen,
+    },
+    /// Pauses or resumes the frozen tool.
+    Switch {
+        serial: u64,
+        frozen: Frozen,
+        note: String,
+    },
+    /// Claims, gives back or puts off the frozen row.
+    Desk {
+        frozen: Frozen,
+        wish: Wish,
     },
     /// A text that only ledger and gate can make.
     Tell {
@@ -81,7 +92,10 @@ impl Effect {
     /// Whether it can change anything beyond the screen (U51).
     #[must_use]
     pub fn writes(&self) -> bool {
-        matches!(self, Self::Decide { .. } | Self::Lookup { .. })
+        matches!(
+            self,
+            Self::Decide { .. } | Self::Lookup { .. } | Self::Switch { .. } | Self::Desk { .. }
+        )
     }
 }
 
@@ -120,9 +134,9 @@ const TASKS: usize = 16;
 pub struct Runner {
     slots: Arc<Semaphore>,
     pub ledger: SharedLedger,
-    gate: Gate,
+    pub(super) gate: Gate,
     pub clock: Clock,
-    answers: mpsc::Sender<Message>,
+    pub(super) answers: mpsc::Sender<Message>,
 }
 
 impl Runner {
@@ -186,11 +200,7 @@ impl Runner {
                 Some(Message::Detail { serial, id, result })
             }
             Effect::Ask { serial, frozen } => {
-                let id = frozen.operation();
-                let result = match self.gate.ask(id, frozen.ask(), frozen.by()).await {
-                    Ok(asked) => Ok(Box::new(asked)),
-                    Err(error) => Err(self.failure(id, &error).await.why),
-                };
+                let result = self.ask(&frozen).await.map(Box::new);
                 Some(Message::Asked { serial, result })
             }
             Effect::Decide {
@@ -199,23 +209,23 @@ impl Runner {
                 note,
                 typed,
             } => {
-                let (id, by) = (frozen.operation(), frozen.by());
-                let version = match frozen.ask() {
-                    // A note says nothing about the row's state, so nobody can come too late with it.
-                    Ask::Note => None,
-                    _ => Some(frozen.version()),
-                };
-                let done = self
-                    .gate
-                    .decide(id, frozen.ask(), by, &note, version, typed);
-                Some(self.done(serial, id, done).await)
+                let result = self.decide(&frozen, &note, typed).await;
+                Some(Message::Done { serial, result })
             }
             Effect::Lookup { serial, frozen } => {
-                let id = frozen.operation();
-                Some(
-                    self.done(serial, id, self.gate.lookup(id, frozen.by()))
-                        .await,
-                )
+                let result = self.look_up(serial, &frozen).await;
+                Some(Message::Done { serial, result })
+            }
+            Effect::Switch {
+                serial,
+                frozen,
+                note,
+            } => {
+                let result = self.switch(&frozen, &note).await;
+                Some(Message::Done { serial, result })
+            }
+            Effect::Desk { frozen, wish } => {
+                Some(Message::AtDesk(self.at_desk(&frozen, wish).await))
             }
             Effect::Tell { serial, what, ids } => {
                 let result = self.tell(what, &ids).await;
@@ -327,6 +337,7 @@ impl Runner {
             Some(Standing {
                 tool: state.tool,
                 why,
+                paused: state.paused,
             })
         });
         Ok(standing.collect())
@@ -359,39 +370,6 @@ impl Runner {
             detail,
         })))
     }
-
-    async fn done(
-        &self,
-        serial: u64,
-        id: &OperationId,
-        work: impl Future<Output = Result<crate::review::Decided, GateError>>,
-    ) -> Message {
-        let result = match work.await {
-            Ok(decided) => Ok(Box::new(decided)),
-            Err(error) => Err(self.failure(id, &error).await),
-        };
-        Message::Done { serial, result }
-    }
-
-    /// A lost race names who won and when (U23).
-    async fn failure(&self, id: &OperationId, error: &GateError) -> Failure {
-        let mut why = error.to_string();
-        let moved_to = match error {
-            GateError::Refused(ReviewRefusal::MovedOn { now, .. }) => Some(*now),
-            GateError::Refused(
-                ReviewRefusal::ClosedSame { .. } | ReviewRefusal::ClosedOther { .. },
-            ) => {
-                let rows = self.ledger.rows(std::slice::from_ref(id)).await;
-                let closed = rows.ok().and_then(|r| r.first().and_then(|r| r.closed_at));
-                if let Some(at) = closed {
-                    why = format!("{why} (at {})", at.format("%Y-%m-%d %H:%M:%SZ"));
-                }
-                None
-            }
-            _ => None,
-        };
-        Failure { why, moved_to }
-    }
 }
 
 /// The answer where the task itself is lost.
@@ -418,7 +396,10 @@ fn lost(effect: &Effect, why: &str) -> Option<Message> {
             serial: *serial,
             result: Err(why()),
         },
-        Effect::Decide { serial, .. } | Effect::Lookup { serial, .. } => Message::Done {
+        Effect::Desk { .. } => Message::AtDesk(Err(why())),
+        Effect::Decide { serial, .. }
+        | Effect::Lookup { serial, .. }
+        | Effect::Switch { serial, .. } => Message::Done {
             serial: *serial,
             result: Err(Failure {
                 why: format!("{}; look at the row before you act again", why()),

@@ -9,9 +9,9 @@ use std::time::Duration;
 use chrono::{Days, FixedOffset, NaiveTime, TimeZone};
 use strum::VariantArray;
 
+use super::action::Frozen;
 use super::format::{self, Stamp};
 use super::message::Sort;
-use crate::domain::ids::OperationId;
 use crate::domain::{Instant, later};
 
 /// A menu that is open.
@@ -22,8 +22,8 @@ pub struct Menu {
     pub choices: Vec<Choice>,
     /// Which of them is under the cursor.
     pub at: usize,
-    /// The row and version that a choice is about, frozen when the menu opened (U2).
-    pub target: Option<(OperationId, i64)>,
+    /// The row that a choice is about, frozen when the menu opened (U2).
+    pub target: Option<Frozen>,
     /// A frame with it has been on the screen; Enter from before chooses nothing (U7).
     pub shown: bool,
 }
@@ -73,22 +73,24 @@ impl Menu {
     /// as failed, where that lies ahead.
     #[must_use]
     pub fn snooze(
-        target: (OperationId, i64),
+        target: Frozen,
         decidable_at: Option<Instant>,
         stamp: Stamp,
         ellipsis: &str,
     ) -> Self {
+        let id = target.operation();
+        let id = id.map_or_else(String::new, |id| format::short_id(id, ellipsis));
         let choices = snoozes(stamp.now, stamp.zone, decidable_at)
             .into_iter()
             .map(|(label, until)| Choice {
-                label: label.to_owned(),
-                hint: format!("until {}", stamp.clock(until)),
+                label,
+                hint: format!("in {}", format::left(until, stamp.now)),
                 pick: Pick::Snooze(until),
                 present: false,
             })
             .collect();
         Self {
-            title: format!("put off {}", format::short_id(&target.0, ellipsis)),
+            title: format!("put off {id}"),
             choices,
             at: 0,
             target: Some(target),
@@ -133,15 +135,16 @@ pub fn snoozes(
     now: Instant,
     zone: FixedOffset,
     decidable_at: Option<Instant>,
-) -> Vec<(&'static str, Instant)> {
+) -> Vec<(String, Instant)> {
     let mut all = vec![
-        ("15 minutes", later(now, Duration::from_mins(15))),
-        ("1 hour", later(now, Duration::from_hours(1))),
-        ("4 hours", later(now, Duration::from_hours(4))),
+        ("15 minutes".to_owned(), later(now, Duration::from_mins(15))),
+        ("1 hour".to_owned(), later(now, Duration::from_hours(1))),
+        ("4 hours".to_owned(), later(now, Duration::from_hours(4))),
     ];
     let ahead = decidable_at.filter(|at| *at > now);
-    all.extend(ahead.map(|at| ("until it can be decided", at)));
-    all.extend(tomorrow(now, zone).map(|at| ("tomorrow at 09:00", at)));
+    all.extend(ahead.map(|at| ("until it can be decided".to_owned(), at)));
+    // With the zone beside it, whatever zone the other times are in (U25).
+    all.extend(tomorrow(now, zone).map(|at| (format!("tomorrow 09:00{zone}"), at)));
     all.sort_by_key(|(_, at)| *at);
     all
 }

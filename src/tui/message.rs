@@ -11,7 +11,7 @@ pub use crate::ledger::query::{
     AuditRow, Counts, Detail, Filter, Listed, Page, PageQuery, Sort, Tab,
 };
 
-use super::action::{Asked, Decided};
+use super::action::{Asked, LookedAt};
 use super::keymap::Key;
 use crate::domain::Instant;
 use crate::domain::guard::Ruling;
@@ -62,10 +62,18 @@ pub enum Message {
         serial: u64,
         result: Result<Box<Asked>, String>,
     },
+    /// So many of the rows were looked up.
+    Progress {
+        serial: u64,
+        done: usize,
+        of: usize,
+    },
     Done {
         serial: u64,
-        result: Result<Box<Decided>, Failure>,
+        result: Result<Done, Failure>,
     },
+    /// A claim or a snooze was written, or not and why.
+    AtDesk(Result<Done, String>),
     /// A text that was asked for.
     Told {
         serial: u64,
@@ -116,6 +124,8 @@ pub struct Loaded {
 pub struct Standing {
     pub tool: ToolName,
     pub why: String,
+    /// Who paused it and why, where somebody did.
+    pub paused: Option<(String, String)>,
 }
 
 /// Engines as the ledger has seen them lately.
@@ -147,10 +157,23 @@ pub struct DetailView {
     pub word: &'static str,
 }
 
+/// What was carried out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Done {
+    /// The one row it was about.
+    pub operation: Option<OperationId>,
+    /// Stored as a proposal; a second person has to decide.
+    pub proposed: bool,
+    /// One sentence.
+    pub says: String,
+    /// Rows that were not looked up, and why not.
+    pub left: Vec<(OperationId, String)>,
+}
+
 /// Why a decision was not carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     pub why: String,
-    /// The row's version now, where the row moved on.
-    pub moved_to: Option<i64>,
+    /// The row as it is now, where it moved on.
+    pub moved_to: Option<LookedAt>,
 }

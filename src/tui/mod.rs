@@ -43,6 +43,7 @@ pub use theme::ThemeName;
 
 use crate::clock::Clock;
 use crate::domain::review_event::Person;
+use crate::domain::text::SafeText;
 use crate::engine::EngineHealth;
 use crate::ledger::SharedLedger;
 use crate::review::Gate;
@@ -102,7 +103,17 @@ pub struct UiOptions {
     pub bell: bool,
     /// What the terminal is known to be.
     pub terminal: Habits,
+    /// Notes of the house that `ctrl-t` offers, before [`TEMPLATES`].
+    pub note_templates: Vec<SafeText>,
 }
+
+/// Notes that `ctrl-t` offers in every house.
+pub const TEMPLATES: [&str; 4] = [
+    "looked up at the provider: the refund is there",
+    "looked up at the provider: nothing of ours is there",
+    "asked the provider's support; waiting for their answer",
+    "the customer says that the money has arrived",
+];
 
 impl Default for UiOptions {
     fn default() -> Self {
@@ -115,6 +126,7 @@ impl Default for UiOptions {
             timezone: Timezone::Local,
             bell: true,
             terminal: Habits::default(),
+            note_templates: Vec::new(),
         }
     }
 }
@@ -153,6 +165,14 @@ impl TuiDeps {
             refresh: second.mul_f64(refresh.as_secs_f64()),
             second,
             bell: self.ui.bell,
+            templates: self
+                .ui
+                .note_templates
+                .iter()
+                .map(SafeText::as_str)
+                .chain(TEMPLATES)
+                .map(str::to_owned)
+                .collect(),
             follow: self.scoreboard.is_some(),
             now,
             size,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use chrono::FixedOffset;
 
-use super::action::{Access, Asked, Frozen, Person};
+use super::action::{Access, Asked, Frozen, LookedAt, Person};
 use super::format::{Stamp, Times};
 use super::keymap::{Context, Key, Keymap};
 use super::menu::Menu;
@@ -71,6 +71,8 @@ pub struct Setup {
     /// A real second in the clock's own time, which a demo may scale.
     pub second: Duration,
     pub bell: bool,
+    /// Notes that `ctrl-t` offers.
+    pub templates: Vec<String>,
     /// Lists begin by following (the demo, which is there to be watched).
     pub follow: bool,
     pub now: Instant,
@@ -146,8 +148,8 @@ pub enum Stage {
     /// The gate has not answered yet.
     Asking,
     Open,
-    /// The row is at this version now: it has to be read again.
-    MovedOn(i64),
+    /// The row, or what waits on it, is this now: it has to be read again.
+    MovedOn(LookedAt),
     /// Given to the gate; the ledger has not answered.
     Committing,
     /// Not done, because.
@@ -168,6 +170,8 @@ pub struct Dialog {
     pub shown: bool,
     /// What is missing, after somebody tried to confirm.
     pub missing: Option<&'static str>,
+    /// How many of the rows were looked up, once that has begun.
+    pub progress: Option<(usize, usize)>,
 }
 
 /// One line for the person, for a while.
@@ -223,6 +227,7 @@ pub struct Model {
     pub refresh: Duration,
     pub second: Duration,
     pub bell: bool,
+    pub templates: Vec<String>,
     pub follow: bool,
     pub now: Instant,
     pub size: (u16, u16),
@@ -287,6 +292,7 @@ impl Model {
             refresh: setup.refresh,
             second: setup.second,
             bell: setup.bell,
+            templates: setup.templates,
             follow: setup.follow,
             now: setup.now,
             size: setup.size,

@@ -47,7 +47,8 @@ impl Palette {
 }
 
 /// Every action of a page. Safest first, what acts last, deciding at the very end (U10); the key map
-/// has them in that order already, but for what leaves the screen.
+/// has them in that order already, but for what leaves the screen. What only moves the cursor comes
+/// between.
 fn all() -> Vec<&'static Binding> {
     let pages = [Context::List, Context::Detail, Context::Board];
     let mut all: Vec<&Binding> = TABLE
@@ -55,27 +56,37 @@ fn all() -> Vec<&'static Binding> {
         .filter(|b| pages.iter().any(|page| b.on.contains(page)))
         .filter(|b| !matches!(b.action, Action::Palette | Action::Back))
         .collect();
-    all.sort_by_key(|b| b.action.acts());
+    all.sort_by_key(|b| (b.action.acts(), moves(b.action)));
     all
 }
 
+/// What only moves the cursor: by name nobody looks for it.
+fn moves(action: Action) -> bool {
+    use Action as A;
+    matches!(
+        action,
+        A::Down | A::Up | A::HalfDown | A::HalfUp | A::PageDown | A::PageUp
+    ) || matches!(action, A::Top | A::Bottom | A::PrevRow | A::NextRow)
+}
+
 /// The commands that the letters of `query` may mean. What is written out in full comes first, then
-/// names, then those of which only the description has the words; acting ones always after the
-/// others, however well they match (U10).
+/// what has the letters in its name, then what has them in its description; of these, acting ones
+/// after the others, however well they match (U10).
 #[must_use]
 pub fn matching(query: &str) -> Vec<&'static Binding> {
     let query = query.trim().to_lowercase();
-    let mut found: Vec<((bool, bool, usize), &Binding)> = all()
-        .into_iter()
-        .filter_map(|b| {
-            let name = b.action.name();
-            let gaps = gaps(&query, name).or_else(|| {
-                let told = b.help.to_lowercase();
-                told.contains(&query).then_some(usize::MAX)
-            })?;
-            Some(((name != query, b.action.acts(), gaps), b))
-        })
-        .collect();
+    let rank = |b: &Binding| {
+        let name = b.action.name();
+        match gaps(&query, name) {
+            Some(gaps) => Some((name != query, false, b.action.acts(), gaps)),
+            None => {
+                let told = b.help.to_lowercase().contains(&query);
+                told.then_some((true, true, b.action.acts(), 0))
+            }
+        }
+    };
+    let all = all().into_iter();
+    let mut found: Vec<_> = all.filter_map(|b| Some((rank(b)?, b))).collect();
     // Stable, so that equals keep the order of the key map.
     found.sort_by_key(|(rank, _)| *rank);
     found.into_iter().map(|(_, b)| b).collect()

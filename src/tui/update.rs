@@ -1,12 +1,12 @@
 //! `(Model, Message) → effects`: everything the screen decides, without touching the outside.
 //!
 //! Owns: dispatch by message; [`reading`] what is read and shown, [`keys`] what a key does, [`palette`]
-//! and [`menu`] what lies over the page, [`taking`] what is copied and shown, [`desk`] claims, [`asking`]
-//! everything on the way to a write. Never: waits, reads a clock, logs, or writes.
+//! and [`menu`] what lies over the page, [`taking`] what is copied and shown, [`asking`] and
+//! [`confirming`] everything on the way to a write. Never: waits, reads a clock, logs, or writes.
 //! Tests: `tests/tui_update.rs`, `tests/tui_safety.rs`, `tests/tui_properties.rs`.
 
 mod asking;
-mod desk;
+mod confirming;
 mod keys;
 mod menu;
 mod palette;
@@ -36,11 +36,7 @@ pub fn update(model: &mut Model, message: Message) -> Vec<Effect> {
             keys::pasted(model, &text);
             Vec::new()
         }
-        Message::Resize { width, height } => {
-            model.size = (width, height);
-            refit(model);
-            reading::want_detail(model)
-        }
+        Message::Resize { width, height } => resize(model, (width, height)),
         Message::Drawn => {
             drawn(model);
             Vec::new()
@@ -64,7 +60,12 @@ pub fn update(model: &mut Model, message: Message) -> Vec<Effect> {
             asking::asked(model, serial, result);
             Vec::new()
         }
+        Message::Progress { serial, done, of } => {
+            asking::progress(model, serial, done, of);
+            Vec::new()
+        }
         Message::Done { serial, result } => asking::done(model, serial, result),
+        Message::AtDesk(result) => asking::at_desk(model, result),
         Message::Told {
             serial,
             what,
@@ -99,6 +100,12 @@ pub fn awaits_first_frame(model: &Model) -> bool {
         .dialog
         .as_ref()
         .is_some_and(|d| !d.shown && d.asked.is_some() && view::dialog::fits(model, d))
+}
+
+fn resize(model: &mut Model, size: (u16, u16)) -> Vec<Effect> {
+    model.size = size;
+    refit(model);
+    reading::want_detail(model)
 }
 
 fn tick(model: &mut Model, now: Instant) {

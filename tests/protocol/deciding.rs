@@ -12,7 +12,7 @@
 
 use samekey::domain::evidence::{ObjectStatus, Source};
 use samekey::domain::guard::Role;
-use samekey::domain::operation::{Closing, Effect, FailureClass, Status, UnknownReason};
+use samekey::domain::operation::{Closing, Effect, FailureClass, LookedAt, Status, UnknownReason};
 use samekey::domain::policy::{Caps, ProviderKind, Terms};
 use samekey::domain::review_event::{Act, Decision, Fetched, Person, ReviewRefusal};
 use samekey::domain::tool_call::ToolResult;
@@ -70,6 +70,10 @@ fn every_decision_needs_a_note_a_version_and_the_role() {
             Act::Note,
         ]
     };
+    let at = |version| LookedAt {
+        version,
+        waiting: None,
+    };
     let refusal = |d: Decision| match story.try_event(&Event::Decided(d)) {
         Err(Refusal::Review(refusal)) => refusal,
         other => panic!("not refused: {other:?}"),
@@ -81,25 +85,25 @@ fn every_decision_needs_a_note_a_version_and_the_role() {
     for act in all() {
         let blank = Decision {
             note: "  ".into(),
-            ..decision(&lea(), version, act.clone())
+            ..decision(&lea(), at(version), act.clone())
         };
         assert_eq!(refusal(blank), ReviewRefusal::NoteMissing);
-        let seen = decision(&viewer, version, act.clone());
+        let seen = decision(&viewer, at(version), act.clone());
         assert!(
             matches!(refusal(seen), ReviewRefusal::NotPermitted { .. }),
             "M55"
         );
-        let old = decision(&lea(), version - 1, act.clone());
+        let old = decision(&lea(), at(version - 1), act.clone());
         assert!(matches!(refusal(old), ReviewRefusal::MovedOn { .. }), "U23");
         if !matches!(act, Act::Note) {
             let blind = Decision {
-                version: None,
-                ..decision(&lea(), version, act.clone())
+                looked_at: None,
+                ..decision(&lea(), at(version), act.clone())
             };
             assert_eq!(refusal(blind), ReviewRefusal::VersionMissing);
         }
         if matches!(act, Act::Approve { .. } | Act::Reject | Act::Correct { .. }) {
-            let reviewer = decision(&ann(), version, act);
+            let reviewer = decision(&ann(), at(version), act);
             assert!(matches!(
                 refusal(reviewer),
                 ReviewRefusal::NotPermitted {
@@ -375,6 +379,7 @@ fn approving_asks_the_rules_again() {
     let mut story = Story::lost_and_stopped(keyed(), 3800);
     story.observe(Source::ReviewLookup, unreachable());
     story.wait_until_decidable();
+    story.observe(Source::ReviewLookup, unreachable());
     assert_eq!(
         story.decide(&ann(), close_as(Closing::Failed)),
         Ok(Next::Proposed)

@@ -57,7 +57,11 @@ fn an_absence_is_proven_by_the_scan_that_proves_it() {
 #[test]
 fn each_verdict_proves_what_it_says() {
     for (status, wanted, needs) in [
-        (ObjectStatus::Pending, Proven::NotFinal, vec![Missing::FinalStatus]),
+        (
+            ObjectStatus::Pending,
+            Proven::NotFinal,
+            vec![Missing::FinalStatus],
+        ),
         (ObjectStatus::Succeeded, Proven::Happened, vec![]),
         (ObjectStatus::Failed, Proven::Lost, vec![]),
     ] {
@@ -118,7 +122,12 @@ fn nothing_is_missing_exactly_where_one_person_may_close() {
         let one = [Closing::Succeeded, Closing::Failed]
             .into_iter()
             .any(|c| guard::closing(op, c, terms, now) == Ruling::OnePerson);
-        assert_eq!(missing(op, terms, now).is_empty(), one, "{:?}", op.row.verdict);
+        assert_eq!(
+            missing(op, terms, now).is_empty(),
+            one,
+            "{:?}",
+            op.row.verdict
+        );
     }
 }
 
@@ -138,11 +147,20 @@ fn an_object_is_compared_field_by_field() {
     let story = Story::lost_and_stopped(keyed(), 3800);
     let row = &story.op.row;
     let ours = story.ours("re_1", ObjectStatus::Succeeded);
-    for field in [Field::Payment, Field::Amount, Field::Currency, Field::Operation] {
+    for field in [
+        Field::Payment,
+        Field::Amount,
+        Field::Currency,
+        Field::Operation,
+    ] {
         assert_eq!(agrees(row, &ours, field), Some(true), "{field:?}");
     }
     assert_eq!(agrees(row, &ours, Field::Id), None, "ours is not known yet");
-    assert_eq!(agrees(row, &ours, Field::Status), None, "ours is not settled");
+    assert_eq!(
+        agrees(row, &ours, Field::Status),
+        None,
+        "ours is not settled"
+    );
     let mut other = story.unmarked("re_2");
     other.amount_minor += 1;
     other.payment = None;

@@ -112,6 +112,13 @@ impl<'a> Printer<'a> {
         if row.contradicted.is_some() {
             status.push_str(" contradicted");
         }
+        let now = self.desk.clock.now();
+        if let Some(by) = row.claimed_by(now) {
+            status.push_str(&format!(" claimed by {by}"));
+        }
+        if let Some(until) = row.snoozed(now) {
+            status.push_str(&format!(" snoozed until {}", instant(until)));
+        }
         let reason: &str = row.reason.map_or("", Into::into);
         let failure = row.failure_text.as_ref().map_or("", SafeText::as_str);
         vec![

@@ -1,6 +1,7 @@
 //! What all processes on one ledger share: the clock, rates, circuits, pauses, lookup guards, the
 //! provider it is bound to, and which engines live.
 
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use crate::clock::Clock;
 use crate::domain::ids::{OperationId, ProviderName, ReviewerName, ToolName};
 use crate::domain::operation::OperationRow;
 use crate::domain::outcome::{Outcome, OutcomeClass};
-use crate::domain::policy::{Bucket, Circuit, Health, Rate};
+use crate::domain::policy::{Bucket, Circuit, Health, Rate, Terms};
 use crate::domain::{Instant, later, since};
 use crate::ledger::row::{Columns, instant, micros, to_json};
 use crate::ledger::{EngineSeen, LedgerError, LookupBusy, Stamp, ToolState};
@@ -362,15 +363,17 @@ pub(super) async fn pause(
     Ok(())
 }
 
-pub(super) async fn begin_lookup(
-    tx: &mut Tx<'_>,
+/// Whether somebody looks the row up now, or did a moment ago.
+pub(super) async fn lookup_busy(
+    conn: &mut SqliteConnection,
+    terms: &BTreeMap<ToolName, Terms>,
+    now: Instant,
     operation: &OperationId,
-    by: &ReviewerName,
-) -> Result<Result<(), LookupBusy>, LedgerError> {
+) -> Result<Option<LookupBusy>, LedgerError> {
     let tool: Option<String> =
         sqlx::query_scalar("SELECT tool FROM operations WHERE operation_id = ?")
             .bind(operation.as_str())
-            .fetch_optional(&mut *tx.conn)
+            .fetch_optional(&mut *conn)
             .await
             .map_err(store::failed)?;
     let Some(tool) = tool else {
@@ -378,27 +381,34 @@ pub(super) async fn begin_lookup(
         return Err(LedgerError::Damaged(why));
     };
     let tool = ToolName::parse(&tool).map_err(|e| LedgerError::Damaged(format!("tool {e}")))?;
-    let cooldown = tx.terms(&tool)?.policy.lookup_cooldown;
+    let cooldown = super::terms(terms, &tool)?.policy.lookup_cooldown;
     let last = sqlx::query("SELECT * FROM lookups WHERE operation_id = ?")
         .bind(operation.as_str())
-        .fetch_optional(&mut *tx.conn)
+        .fetch_optional(&mut *conn)
         .await
         .map_err(store::failed)?;
-    if let Some(last) = last {
-        let c = Columns(&last);
-        let began_at = c.at("began_at")?;
-        let running = c.opt("ended_at", Columns::at)?.is_none();
-        if running && since(began_at, tx.now) < LOOKUP_LOST {
-            return Ok(Err(LookupBusy::Running {
-                by: c.text("reviewer")?,
-            }));
-        }
-        let again_at = later(began_at, cooldown);
-        if again_at > tx.now {
-            return Ok(Err(LookupBusy::Cooldown {
-                wait: since(tx.now, again_at),
-            }));
-        }
+    let Some(last) = last else { return Ok(None) };
+    let c = Columns(&last);
+    let began_at = c.at("began_at")?;
+    let running = c.opt("ended_at", Columns::at)?.is_none();
+    if running && since(began_at, now) < LOOKUP_LOST {
+        let by = c.text("reviewer")?;
+        return Ok(Some(LookupBusy::Running { by }));
+    }
+    let again_at = later(began_at, cooldown);
+    Ok((again_at > now).then(|| LookupBusy::Cooldown {
+        wait: since(now, again_at),
+        again_at,
+    }))
+}
+
+pub(super) async fn begin_lookup(
+    tx: &mut Tx<'_>,
+    operation: &OperationId,
+    by: &ReviewerName,
+) -> Result<Result<(), LookupBusy>, LedgerError> {
+    if let Some(busy) = lookup_busy(tx.conn, tx.terms, tx.now, operation).await? {
+        return Ok(Err(busy));
     }
     let sql = "INSERT INTO lookups (operation_id, reviewer, began_at) VALUES (?, ?, ?)
                ON CONFLICT (operation_id) DO UPDATE SET reviewer = excluded.reviewer,

@@ -346,6 +346,15 @@ impl Ledger for SqliteLedger {
         .await
     }
 
+    async fn lookup_busy(
+        &self,
+        operation: &OperationId,
+    ) -> Result<Option<LookupBusy>, LedgerError> {
+        let operation = operation.clone();
+        self.read(|inner| async move { read::lookup_busy(&inner, &operation).await })
+            .await
+    }
+
     async fn end_lookup(&self, operation: &OperationId) -> Result<(), LedgerError> {
         let operation = operation.clone();
         self.write(move |mut tx| {

@@ -15,7 +15,8 @@ use crate::domain::{earlier, later};
 use crate::ledger::row::{self, Columns, micros};
 use crate::ledger::{
     AuditPage, AuditQuery, AuditRow, Audited, BucketSeen, CallPage, CallQuery, Counts, Detail,
-    EngineSeen, LedgerError, Listed, OrderRows, Page, PageQuery, Sort, Stamp, Tab, ToolState,
+    EngineSeen, LedgerError, Listed, LookupBusy, OrderRows, Page, PageQuery, Sort, Stamp, Tab,
+    ToolState,
 };
 
 type Pooled = sqlx::pool::PoolConnection<sqlx::Sqlite>;
@@ -299,6 +300,15 @@ pub(super) async fn get(
         got: opening::get(&rows, args, payment, policy),
         mark: mark.to_string(),
     })
+}
+
+/// Whether a review lookup would be refused now.
+pub(super) async fn lookup_busy(
+    inner: &Arc<Inner>,
+    id: &OperationId,
+) -> Result<Option<LookupBusy>, LedgerError> {
+    let mut conn = reader(&inner.readers).await?;
+    limits::lookup_busy(&mut conn, &inner.terms, inner.clock.now(), id).await
 }
 
 /// Rows with a deadline behind them, an attempt whose driver is gone, or a typed id nobody fetched.

@@ -318,7 +318,7 @@ async fn write_evidence(tx: &mut Tx<'_>, step: &Step) -> Result<(), LedgerError>
     for entry in step.op.evidence.iter().filter(|e| !e.stored) {
         let object = match &entry.seen {
             Seen::Object { object, bearing } => Some((&object.id, *bearing)),
-            Seen::Scan { .. } | Seen::Unreachable { .. } => None,
+            Seen::Scan { .. } | Seen::Unreachable { .. } | Seen::Reply { .. } => None,
         };
         let sql =
             "INSERT INTO evidence (operation_id, source, kind, provider_ref, payload, observed_at)

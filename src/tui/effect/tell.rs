@@ -39,8 +39,11 @@ impl Runner {
     fn links(&self, detail: &Detail) -> String {
         let row = &detail.op.row;
         let seen = objects(&detail.op.evidence);
-        let refs: BTreeSet<&ProviderRef> =
-            row.provider_ref.iter().chain(seen.keys().copied()).collect();
+        let refs: BTreeSet<&ProviderRef> = row
+            .provider_ref
+            .iter()
+            .chain(seen.keys().copied())
+            .collect();
         let lines: Vec<String> = refs
             .into_iter()
             .filter_map(|id| self.gate.url(&row.provider, id))

@@ -9,7 +9,7 @@ use super::super::query;
 use super::super::text_field::TextField;
 use super::super::theme::Role;
 use super::super::view;
-use super::{asking, desk, menu, palette, quit, reading, taking};
+use super::{asking, confirming, menu, palette, quit, reading, taking};
 
 /// A key was pressed.
 pub fn pressed(model: &mut Model, key: Key, repeat: bool, burst: bool) -> Vec<Effect> {
@@ -27,7 +27,7 @@ pub fn pressed(model: &mut Model, key: Key, repeat: bool, burst: bool) -> Vec<Ef
     }
     if model.dialog.is_some() {
         model.keys.clear();
-        return asking::pressed(model, key, repeat, burst);
+        return confirming::pressed(model, key, repeat, burst);
     }
     if model.palette.is_some() && model.popup.is_none() {
         model.keys.clear();
@@ -41,7 +41,7 @@ pub fn pressed(model: &mut Model, key: Key, repeat: bool, burst: bool) -> Vec<Ef
         Meaning::Action(action) => {
             model.keys.clear();
             // Choosing from a menu may end in the ledger, too.
-            let acts = action.acts() || matches!(action, Action::Claim | Action::Apply);
+            let acts = action.acts() || action.is_desk() || action == Action::Apply;
             if burst && (acts || action == Action::Quit) {
                 model.say(Role::Warn, "too fast to be typed: the keys were ignored");
                 return Vec::new();
@@ -69,7 +69,7 @@ pub fn pressed(model: &mut Model, key: Key, repeat: bool, burst: bool) -> Vec<Ef
 /// Pasted text.
 pub fn pasted(model: &mut Model, text: &str) {
     if model.dialog.is_some() {
-        asking::pasted(model, text);
+        confirming::pasted(model, text);
     } else if model.context() == Context::Palette {
         palette::pasted(model, text);
     } else if let (Context::Filter, Some(edit)) = (model.context(), &mut model.filter_edit) {
@@ -178,12 +178,12 @@ pub fn run(model: &mut Model, action: Action) -> Vec<Effect> {
     if model.help.is_some() {
         return help(model, action);
     }
-    // Whoever moves has the list in hand.
+    // Whoever moves has the list in hand; what the desk does asks first whether the row stood still.
     let holds = !matches!(
         action,
         Action::Follow | Action::Help | Action::Times | Action::Redraw | Action::Palette
     );
-    if holds && model.list.follow {
+    if holds && !action.is_desk() && model.list.follow {
         model.list.follow = false;
         model.touch();
     }
@@ -216,6 +216,7 @@ pub fn run(model: &mut Model, action: Action) -> Vec<Effect> {
                 Vec::new()
             }
         },
+        Action::Claim => asking::claim(model),
         Action::PrevRow => step(model, -1),
         Action::NextRow => step(model, 1),
         _ => choose(model, action),
@@ -232,7 +233,6 @@ fn with_row(model: &mut Model, action: Action) -> Vec<Effect> {
         Action::Link => return taking::show(model, Told::Link),
         Action::Packet => return taking::show(model, Told::Packet),
         Action::Evidence => return taking::evidence(model),
-        Action::Claim => return desk::claim(model),
         Action::Snooze => return menu::open_snooze(model),
         _ => {}
     }

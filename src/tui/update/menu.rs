@@ -8,7 +8,7 @@ use super::super::model::Model;
 use super::super::possible::why_not;
 use super::super::theme::Role;
 use super::super::view::layout;
-use super::{desk, keys, reading};
+use super::{asking, keys, reading};
 
 /// Opens the menu of orders. Review has its own and says so.
 pub fn open_sort(model: &mut Model) -> Vec<Effect> {
@@ -25,12 +25,11 @@ pub fn open_snooze(model: &mut Model) -> Vec<Effect> {
         model.say(Role::Warn, why);
         return Vec::new();
     }
-    let Some(entry) = model.list.current() else {
+    let Some(target) = asking::freeze_row(model) else {
         return Vec::new();
     };
-    let row = &entry.listed.row;
-    let target = (row.id.clone(), row.version);
-    let decidable = model.decidable_at(row).filter(|_| !row.status.is_closed());
+    let row = model.list.current().map(|e| &e.listed.row);
+    let decidable = row.and_then(|row| model.decidable_at(row));
     let ellipsis = model.theme.glyphs.ellipsis;
     let menu = Menu::snooze(target, decidable, model.stamp(), ellipsis);
     open(model, menu);
@@ -93,7 +92,7 @@ fn apply(model: &mut Model) -> Vec<Effect> {
             reading::requery(model, true)
         }
         (Some(Pick::Snooze(until)), Some(target)) => {
-            desk::wished(model, target, Wish::Snooze(until))
+            asking::desk(model, target, Wish::Snooze(until))
         }
         _ => Vec::new(),
     }

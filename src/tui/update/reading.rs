@@ -1,5 +1,6 @@
 //! What is read from the ledger, and how an answer gets on the screen.
 
+use super::super::action::LookedAt;
 use super::super::effect::{Effect, Load, Query};
 use super::super::format;
 use super::super::message::{DetailView, Edge, Loaded, Page, PageQuery, Tab};
@@ -23,7 +24,7 @@ pub fn request(model: &mut Model) -> Vec<Effect> {
     model.reading.again = false;
     let mut shown = model.list.ids();
     if let Some(dialog) = &model.dialog {
-        shown.push(dialog.frozen.operation().clone());
+        shown.extend(dialog.frozen.operations());
     }
     vec![Effect::Load(Load {
         generation: model.reading.generation,
@@ -70,7 +71,7 @@ pub fn loaded(model: &mut Model, loaded: Loaded) -> Vec<Effect> {
     let rearranged = model.standing != loaded.standing;
     model.standing = loaded.standing;
     let mut effects = ring(model, loaded.review.as_deref(), &loaded.page);
-    asking::notice_moves(model, versions(&loaded.page, &loaded.others));
+    asking::notice_moves(model, as_they_are(&loaded.page, &loaded.others));
     let (before, locked) = (model.list.cursor().cloned(), model.holds_still());
     model
         .list
@@ -90,11 +91,11 @@ pub fn loaded(model: &mut Model, loaded: Loaded) -> Vec<Effect> {
     effects
 }
 
-fn versions(page: &Page, others: &[OperationRow]) -> Vec<(OperationId, i64)> {
+fn as_they_are(page: &Page, others: &[OperationRow]) -> Vec<(OperationId, LookedAt)> {
     let listed = page.rows.iter().map(|l| &l.row);
     listed
         .chain(others)
-        .map(|r| (r.id.clone(), r.version))
+        .map(|r| (r.id.clone(), LookedAt::of(r)))
         .collect()
 }
 

@@ -164,7 +164,10 @@ pub fn told(
             Vec::new()
         }
         Told::Link => {
-            pager(model, Pager::new("the provider's link", text.clone()).copying(text));
+            pager(
+                model,
+                Pager::new("the provider's link", text.clone()).copying(text),
+            );
             Vec::new()
         }
         Told::Packet => {

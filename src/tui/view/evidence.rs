@@ -81,7 +81,11 @@ fn beside(
         let heads = format!(" {}{ours} the provider's, {whose}", " ".repeat(NAMES));
         out.push(vec![span(theme, Role::Dim, heads)]);
     } else {
-        out.push(vec![span(theme, Role::Dim, format!(" {} ({whose})", object.id))]);
+        out.push(vec![span(
+            theme,
+            Role::Dim,
+            format!(" {} ({whose})", object.id),
+        )]);
     }
     for field in Field::VARIANTS {
         let Some((name, ours, theirs)) = values(model, row, object, *field) else {
@@ -100,7 +104,11 @@ fn beside(
             one_below_the_other(&ours, &theirs, room)
         };
         for (n, text) in pairs.into_iter().enumerate() {
-            let name = if n == 0 { name.clone() } else { " ".repeat(NAMES) };
+            let name = if n == 0 {
+                name.clone()
+            } else {
+                " ".repeat(NAMES)
+            };
             let name_role = if role == Role::Alarm { role } else { Role::Dim };
             out.push(vec![
                 span(theme, name_role, format!(" {name}")),
@@ -198,7 +206,10 @@ fn values(
 fn proven(model: &Model, view: &DetailView, terms: &Terms) -> (Role, String) {
     let stamp = model.stamp();
     let (role, text) = match findings::proven(&view.detail.op, terms) {
-        Proven::NothingSent => (Role::Good, "Nothing was sent, so nothing can have happened."),
+        Proven::NothingSent => (
+            Role::Good,
+            "Nothing was sent, so nothing can have happened.",
+        ),
         Proven::Nothing => (
             Role::Unknown,
             "Nothing yet: nobody knows whether it happened.",

@@ -166,7 +166,7 @@ pub fn closings(model: &Model, view: &DetailView, width: usize, out: &mut Vec<Sp
                     Closing::Succeeded => ("R", view.word),
                     Closing::Failed => ("F", "failed"),
                 };
-                let (role, text) = ruling_text(model, row, ruling);
+                let (role, text) = ruling_text(model, ruling);
                 tell(key, word, role, &text);
             }
         }
@@ -181,13 +181,7 @@ pub fn closings(model: &Model, view: &DetailView, width: usize, out: &mut Vec<Sp
     }
 }
 
-fn ruling_text(model: &Model, row: &OperationRow, ruling: &Ruling) -> (Role, String) {
-    // The step that comes before this one.
-    let next = match (row.status, row.verdict) {
-        (Status::Unknown, None) => " (press L)",
-        (Status::Open, _) if row.effect != Effect::NotStarted && !row.held => " (press X)",
-        _ => "",
-    };
+fn ruling_text(model: &Model, ruling: &Ruling) -> (Role, String) {
     match ruling {
         Ruling::OnePerson => (Role::Good, "you may: token and note".to_owned()),
         Ruling::SecondPerson { .. } if model.person.alone => {
@@ -203,13 +197,13 @@ fn ruling_text(model: &Model, row: &OperationRow, ruling: &Ruling) -> (Role, Str
             (Role::Warn, format!("you propose{id}; another lead decides"))
         }
         Ruling::Refused { why, decidable_at } => {
-            let then = match decidable_at {
+            let when = match decidable_at {
                 Some(at) if *at > model.now => {
                     format!(" (in {})", format::left(*at, model.now))
                 }
-                _ => next.to_owned(),
+                _ => String::new(),
             };
-            (Role::Dim, format!("not now: {why}{then}"))
+            (Role::Dim, format!("not now: {why}{when}"))
         }
     }
 }

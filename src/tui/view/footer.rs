@@ -182,6 +182,7 @@ fn word_of(
     Some(match action {
         Action::CloseSucceeded => success_word(model),
         Action::Help => return None,
+        Action::Evidence if model.detail.evidence => "timeline",
         Action::Back if context == Context::List && !model.marks.is_empty() => "unmark",
         Action::Back if context == Context::List && model.filter_text.is_empty() => return None,
         Action::Back if context == Context::List => "clear filter",

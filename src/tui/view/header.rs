@@ -172,7 +172,11 @@ fn person(model: &Model, level: u8) -> Vec<Span<'static>> {
     }
     if level > 1 {
         let role: &str = model.person.role.into();
-        out.push(span(theme, Role::Dim, format!("{} {role} ", theme.glyphs.sep)));
+        out.push(span(
+            theme,
+            Role::Dim,
+            format!("{} {role} ", theme.glyphs.sep),
+        ));
     }
     if matches!(model.access, super::super::action::Access::ReadOnly) {
         out.push(span(theme, Role::Warn, "READ-ONLY "));

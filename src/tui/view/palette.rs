@@ -47,7 +47,9 @@ pub fn draw(model: &Model, frame: &mut Frame<'_>, palette: &Palette) {
         let last = ink::row(inner, rows + 1);
         ink::line(frame, last, vec![span(&model.theme, role, text)], "");
     }
-    let at = commands.iter().position(|b| Some(b.action) == chosen.map(|c| c.action));
+    let at = commands
+        .iter()
+        .position(|b| Some(b.action) == chosen.map(|c| c.action));
     let at = at.unwrap_or(0);
     // The cursor stays within the lines there are.
     let first = (at + 1).saturating_sub(rows);

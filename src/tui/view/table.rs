@@ -106,7 +106,11 @@ fn columns(width: usize, tab: Tab, times: format::Times) -> Vec<(Column, usize)>
     } else {
         [Reason, KeyLeft, Attempts]
     };
-    for dropped in [Tool, KeyAge, Updated].into_iter().chain(last).chain([Order]) {
+    for dropped in [Tool, KeyAge, Updated]
+        .into_iter()
+        .chain(last)
+        .chain([Order])
+    {
         let unwanted = dropped == Tool && width < 130;
         if unwanted || needed(&all) > width {
             all.retain(|(c, _)| *c != dropped);

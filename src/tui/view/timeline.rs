@@ -156,6 +156,19 @@ pub fn seen(seen: &Seen) -> String {
             complete: false, ..
         } => "the list could not be read to the end".to_owned(),
         Seen::Unreachable { why } => format!("no answer: {why}"),
+        Seen::Reply {
+            attempt,
+            class,
+            http_status,
+            request_id,
+            ..
+        } => {
+            let status = http_status.map_or_else(String::new, |s| format!(", HTTP {s}"));
+            let id = request_id
+                .as_ref()
+                .map_or_else(String::new, |id| format!(", {id}"));
+            format!("late reply to attempt {attempt}: {class}{status}{id}")
+        }
     }
 }
 
@@ -164,6 +177,7 @@ fn audit(row: &AuditRow) -> Option<Entry> {
     let (kind, role) = match row.action.as_str() {
         "authorised" | "finished" | "observed" => return None,
         "noted" => ("note", Role::Text),
+        "claimed" | "released" | "snoozed" => ("desk", Role::Dim),
         "opened" | "swept" => ("row", Role::Dim),
         _ => ("decision", Role::Strong),
     };
@@ -175,6 +189,9 @@ fn audit(row: &AuditRow) -> Option<Entry> {
     // Writing to a String cannot fail.
     if let Some(decision) = row.detail.get("decision").and_then(Value::as_str) {
         let _ = write!(text, " as {decision}");
+    }
+    if let Some(until) = row.detail.get("until").and_then(Value::as_str) {
+        let _ = write!(text, " until {until}");
     }
     if let Some(note) = row.detail.get("note").and_then(Value::as_str) {
         let _ = write!(text, ": {note}");
