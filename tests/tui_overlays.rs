@@ -270,6 +270,19 @@ fn the_cursor_moves_by_arrows_and_nothing_moves_behind_u3() {
     );
 }
 
+#[test]
+fn what_asks_is_never_what_takes_u8() {
+    let takes = |a: Action| matches!(a, Action::Apply | Action::Proceed | Action::Commit);
+    let keys = |wanted: &dyn Fn(Action) -> bool| -> Vec<&str> {
+        let bound = TABLE.iter().filter(|b| wanted(b.action));
+        bound.flat_map(|b| b.keys).copied().collect()
+    };
+    let asking = keys(&|a| a.acts() || a.is_desk() || a == Action::Palette);
+    for key in keys(&takes) {
+        assert!(!asking.contains(&key), "{key}");
+    }
+}
+
 // --- menus ---------------------------------------------------------------------------------------
 
 #[test]
@@ -528,6 +541,10 @@ fn marked_rows_are_copied_together() {
         panic!("asked for the JSON");
     };
     assert_eq!((*what, ids.len()), (Told::Json, 2));
+    // What is marked meanwhile is not in it, and it does not say so.
+    stage.keys("j space");
+    stage.told(Ok("[]"));
+    assert!(stage.text().contains("JSON of 2 marked rows was sent"));
 }
 
 #[test]
@@ -626,7 +643,8 @@ fn the_link_is_shown_as_text_and_copied_by_y() {
 #[test]
 fn a_packet_is_scrolled_and_copied_whole() {
     let mut stage = stage();
-    let packet: String = (0..60).map(|n| format!("- line {n}\n")).collect();
+    let lines: Vec<String> = (0..60).map(|n| format!("- line {n}")).collect();
+    let packet = lines.join("\n");
     stage.keys("j : 'packet' enter");
     stage.told(Ok(&packet));
     let text = stage.text();
@@ -781,6 +799,30 @@ fn a_refused_row_does_not_say_that_an_effect_is_possible() {
     assert!(!text.contains("effect possible"));
     stage.keys("esc 3 enter");
     assert!(stage.text().contains("effect possible"), "where it is");
+}
+
+#[test]
+fn everything_that_lies_over_the_page_has_an_ascii_form() {
+    let mut setup = setup((100, 30));
+    setup.theme =
+        samekey::tui::theme::Theme::new(samekey::tui::theme::ThemeName::Default, false, true);
+    let mut rows = mixed_rows();
+    rows[1].row.verdict = Some(Verdict::Ambiguous);
+    rows[1].row.claim = Some(Claim {
+        by: name("bob"),
+        until: ahead(600),
+    });
+    rows[2].row.snoozed_until = Some(ahead(600));
+    let mut stage = Stage::new(setup, rows);
+    for keys in ["space j", ":", "esc z", "esc 6 s", "esc e", "e esc o"] {
+        stage.keys(keys);
+        if keys.ends_with('o') {
+            stage.told(Ok("https://example.com/re_1"));
+        }
+        let text = stage.text();
+        let odd: String = text.chars().filter(|c| !c.is_ascii()).collect();
+        assert_eq!(odd, "", "{keys}\n{text}");
+    }
 }
 
 // --- narrow heads --------------------------------------------------------------------------------

@@ -97,9 +97,10 @@ fn marks_claims_and_snoozes_at_every_size() {
 
 #[test]
 fn a_text_over_everything_at_every_size() {
-    let packet: String = (1..40)
-        .map(|n| format!("- request req_{n}: HTTP 500, replayed, and a few more words to wrap\n"))
+    let lines: Vec<String> = (1..40)
+        .map(|n| format!("- request req_{n}: HTTP 500, replayed, and a few more words to wrap"))
         .collect();
+    let packet = lines.join("\n");
     for size in SIZES {
         let mut stage = stage(size);
         stage.keys("j o");

@@ -552,7 +552,10 @@ async fn what_is_taken_away_comes_from_the_ledger_as_the_contract_writes_it() {
         }
     };
     let one = tell(Told::Json, &rows[..1]).await.expect("JSON");
-    assert!(one.starts_with("{\"operation_id\":") && !one.contains('\n'), "{one}");
+    assert!(
+        one.starts_with("{\"operation_id\":") && !one.contains('\n'),
+        "{one}"
+    );
     let value: serde_json::Value = serde_json::from_str(&one).expect("JSON");
     assert_eq!(value["idempotency_key"], rows[0].key.to_string());
     let both = tell(Told::Json, &rows).await.expect("JSON");

@@ -92,13 +92,12 @@ pub fn proven(op: &Operation, terms: &Terms) -> Proven {
         Some(Verdict::Ambiguous) => Proven::Doubtful,
         None | Some(Verdict::Absent) if op.row.effect == Effect::NotStarted => Proven::NothingSent,
         Some(Verdict::Absent) => {
-            let proof = op.evidence.iter().find_map(|e| match &e.seen {
-                Seen::Scan { began_at, .. }
-                    if evidence::proves_absence(&e.seen, &op.row, &terms.profile) =>
-                {
-                    Some(*began_at)
-                }
-                _ => None,
+            let proof = op.evidence.iter().find_map(|e| {
+                let Seen::Scan { began_at, .. } = &e.seen else {
+                    return None;
+                };
+                let proves = evidence::proves_absence(&e.seen, &op.row, &terms.profile);
+                proves.then_some(*began_at)
             });
             proof.map_or(Proven::Nothing, |scan_began_at| Proven::DidNotHappen {
                 scan_began_at,

@@ -100,6 +100,10 @@ pub enum Freshness {
 }
 
 /// The detail of the operation under the cursor.
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "independent facts, not states of one machine"
+)]
 #[derive(Clone, Debug, Default)]
 pub struct DetailPane {
     /// What was read last; drawn only while the cursor is on it.
@@ -204,6 +208,14 @@ pub struct Reading {
     pub paused: bool,
 }
 
+/// A text that was asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Telling {
+    pub serial: u64,
+    /// What it is about.
+    pub ids: Vec<OperationId>,
+}
+
 /// Leaving.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Quitting {
@@ -273,8 +285,8 @@ pub struct Model {
     pub revision: u64,
     /// Serial of the latest question to the gate.
     pub serial: u64,
-    /// Serial of the latest text that was asked for: a link, a packet, JSON.
-    pub telling: u64,
+    /// The latest text that was asked for: a link, a packet, JSON.
+    pub telling: Telling,
 }
 
 impl Model {
@@ -326,7 +338,7 @@ impl Model {
             quitting: None,
             revision: 1,
             serial: 0,
-            telling: 0,
+            telling: Telling::default(),
         };
         model.fit();
         model

@@ -77,13 +77,11 @@ pub fn matching(query: &str) -> Vec<&'static Binding> {
     let query = query.trim().to_lowercase();
     let rank = |b: &Binding| {
         let name = b.action.name();
-        match gaps(&query, name) {
-            Some(gaps) => Some((name != query, false, b.action.acts(), gaps)),
-            None => {
-                let told = b.help.to_lowercase().contains(&query);
-                told.then_some((true, true, b.action.acts(), 0))
-            }
+        if let Some(gaps) = gaps(&query, name) {
+            return Some((name != query, false, b.action.acts(), gaps));
         }
+        let told = b.help.to_lowercase().contains(&query);
+        told.then_some((true, true, b.action.acts(), 0))
     };
     let all = all().into_iter();
     let mut found: Vec<_> = all.filter_map(|b| Some((rank(b)?, b))).collect();

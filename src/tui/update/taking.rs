@@ -5,7 +5,7 @@ use super::super::action::Action;
 use super::super::effect::Effect;
 use super::super::format;
 use super::super::message::Told;
-use super::super::model::{Focus, Model};
+use super::super::model::{Focus, Model, Telling};
 use super::super::osc::MAX_CLIPBOARD;
 use super::super::pager::Pager;
 use super::super::possible::why_not;
@@ -73,16 +73,12 @@ fn row_text(
     text: impl FnOnce(&OperationRow) -> Option<String>,
 ) -> Vec<Effect> {
     let row = model.list.current().map(|e| &e.listed.row);
-    match row.and_then(|row| Some((row.id.clone(), text(row)?))) {
-        Some((id, text)) => {
-            let what = counted(model, &[id], what);
-            clip(model, &what, text)
-        }
-        None => {
-            model.say(Role::Warn, format!("{what} is not known"));
-            Vec::new()
-        }
-    }
+    let Some((id, text)) = row.and_then(|row| Some((row.id.clone(), text(row)?))) else {
+        model.say(Role::Warn, format!("{what} is not known"));
+        return Vec::new();
+    };
+    let what = counted(model, &[id], what);
+    clip(model, &what, text)
 }
 
 /// `the operation id of op_…5521`, or of so many.
@@ -123,12 +119,12 @@ pub fn show(model: &mut Model, what: Told) -> Vec<Effect> {
 }
 
 fn tell(model: &mut Model, what: Told, ids: Vec<OperationId>) -> Vec<Effect> {
-    model.telling = model.telling.wrapping_add(1);
-    vec![Effect::Tell {
-        serial: model.telling,
-        what,
-        ids,
-    }]
+    let serial = model.telling.serial.wrapping_add(1);
+    model.telling = Telling {
+        serial,
+        ids: ids.clone(),
+    };
+    vec![Effect::Tell { serial, what, ids }]
 }
 
 /// The text arrived. A late one, or one that would cover a question, is dropped (U27, U9).
@@ -138,7 +134,7 @@ pub fn told(
     what: Told,
     result: Result<String, String>,
 ) -> Vec<Effect> {
-    if serial != model.telling {
+    if serial != model.telling.serial {
         return Vec::new();
     }
     let text = match result {
@@ -150,8 +146,8 @@ pub fn told(
     };
     match what {
         Told::Json => {
-            let ids = targets(model);
-            let what = counted(model, &ids, "JSON");
+            // Marks may have changed since; this is what was asked for.
+            let what = counted(model, &model.telling.ids, "JSON");
             clip(model, &what, text)
         }
         Told::Link | Told::Packet if model.holds_still() || model.filter_edit.is_some() => {

@@ -173,8 +173,8 @@ fn values(
         ),
         Field::Currency => (
             "currency",
-            row.money.currency().code().to_owned(),
-            object.currency.code().to_owned(),
+            row.money.currency().code(),
+            object.currency.code(),
         ),
         Field::Status => {
             let status: &str = object.status.into();
