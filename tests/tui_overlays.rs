@@ -283,6 +283,30 @@ fn what_asks_is_never_what_takes_u8() {
     }
 }
 
+#[test]
+fn a_list_that_follows_stands_still_under_the_line_and_goes_on_after_it_u3() {
+    for (open, close) in [(":", "esc"), ("6 f s", "esc")] {
+        let mut setup = setup(SIZE);
+        setup.follow = true;
+        let mut stage = Stage::new(setup, mixed_rows());
+        stage.keys(open);
+        let before = (stage.model.list.ids(), stage.model.list.cursor().cloned());
+        stage.rows.insert(0, listed(unknown(0x9000)));
+        stage.refresh();
+        let now = (stage.model.list.ids(), stage.model.list.cursor().cloned());
+        assert_eq!(now, before, "{open}");
+        stage.keys(close);
+        stage.refresh();
+    }
+    let mut setup = setup(SIZE);
+    setup.follow = true;
+    let mut stage = Stage::new(setup, mixed_rows());
+    stage.keys(": esc");
+    stage.rows.insert(0, listed(unknown(0x9000)));
+    stage.refresh();
+    assert_eq!(stage.model.list.cursor(), Some(&op_id(0x9000)));
+}
+
 // --- menus ---------------------------------------------------------------------------------------
 
 #[test]

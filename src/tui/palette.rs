@@ -46,9 +46,7 @@ impl Palette {
     }
 }
 
-/// Every action of a page. Safest first, what acts last, deciding at the very end (U10); the key map
-/// has them in that order already, but for what leaves the screen. What only moves the cursor comes
-/// between.
+/// Every action of a page in the order of the key map, what only moves the cursor after the others.
 fn all() -> Vec<&'static Binding> {
     let pages = [Context::List, Context::Detail, Context::Board];
     let mut all: Vec<&Binding> = TABLE
@@ -56,7 +54,7 @@ fn all() -> Vec<&'static Binding> {
         .filter(|b| pages.iter().any(|page| b.on.contains(page)))
         .filter(|b| !matches!(b.action, Action::Palette | Action::Back))
         .collect();
-    all.sort_by_key(|b| (b.action.acts(), moves(b.action)));
+    all.sort_by_key(|b| moves(b.action));
     all
 }
 
