@@ -16,6 +16,7 @@ use samekey::domain::evidence::Verdict;
 use samekey::domain::ids::OperationId;
 use samekey::domain::operation::{Claim, Status};
 use samekey::tui::action::{Access, Action, Level, Wish};
+use samekey::tui::board::Board;
 use samekey::tui::effect::Effect;
 use samekey::tui::keymap::{Context, TABLE};
 use samekey::tui::menu::{Pick, snoozes};
@@ -223,8 +224,7 @@ fn it_works_from_the_detail_and_from_a_board_and_is_never_unseen() {
     assert_eq!(stage.model.focus, Focus::Detail);
     assert!(stage.model.palette.is_none());
     stage.keys("esc");
-    stage.model.board = Some(samekey::tui::board::Board::Audit);
-    stage.keys(":");
+    stage.keys("9 :");
     assert_eq!(stage.model.context(), Context::Palette);
     stage.keys("'close-failed'");
     assert_eq!(
@@ -234,6 +234,14 @@ fn it_works_from_the_detail_and_from_a_board_and_is_never_unseen() {
     );
     stage.keys("enter");
     assert!(stage.waiting.is_empty());
+    // What a board has of its own, and what leads away from it.
+    stage.keys("esc : 'report' enter");
+    assert_eq!(stage.model.board, Some(Board::Report));
+    stage.keys(": 'filter'");
+    let why = why_not(&stage.model, Action::Filter);
+    assert_eq!(why, Some("this page has no filter".into()));
+    stage.keys("esc : 'succeeded' enter");
+    assert_eq!((stage.model.board, stage.model.tab), (None, Tab::Succeeded));
     stage.give(Message::Resize {
         width: 40,
         height: 10,

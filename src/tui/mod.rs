@@ -19,6 +19,7 @@ pub mod osc;
 pub mod pager;
 pub mod palette;
 pub mod possible;
+pub mod pulse;
 pub mod query;
 pub mod selection;
 pub mod terminal;

@@ -4,11 +4,14 @@
 //! rule about money. Tests: `tests/tui_overlays.rs`.
 
 use super::action::{Access, Action};
+use super::board::Board;
 use super::keymap::{Context, TABLE};
 use super::message::Tab;
 use super::model::{Freshness, Model};
 use crate::domain::guard::Ruling;
 use crate::domain::operation::{Closing, OperationRow, Status};
+
+const NO_NEWS: &str = "no new rows were announced";
 
 /// Why `action` would come to nothing now; `None` where it may. What the rules said to the row in the
 /// detail is part of it.
@@ -46,7 +49,10 @@ pub fn does_not_apply(model: &Model, action: Action) -> Option<String> {
     if let Some(why) = of_the_list(model, action) {
         return Some(why.to_owned());
     }
-    if page == Context::Board || !about_a_row(action) {
+    if let (Some(board), Context::Board) = (model.board, page) {
+        return of_the_board(model, board, action).map(str::to_owned);
+    }
+    if !about_a_row(action) {
         return None;
     }
     match model.list.current() {
@@ -92,7 +98,26 @@ fn of_the_list(model: &Model, action: Action) -> Option<&'static str> {
         Action::Sort | Action::Reverse if model.tab == Tab::Review => {
             Some("Review has its own order")
         }
-        Action::TakeIn if model.list.new == 0 => Some("no new rows were announced"),
+        Action::TakeIn if model.page() != Context::Board && model.list.new == 0 => Some(NO_NEWS),
+        _ => None,
+    }
+}
+
+fn of_the_board(model: &Model, board: Board, action: Action) -> Option<&'static str> {
+    let boards = &model.boards;
+    match action {
+        Action::Open if boards.standing(board).is_none_or(|s| s.at == 0) => {
+            Some("nothing to open is under the cursor")
+        }
+        Action::Filter if boards.filter_text(board).is_none() => Some("this page has no filter"),
+        Action::Shorter | Action::Longer if board != Board::Report => Some("only in the report"),
+        Action::TakeIn | Action::Follow if matches!(board, Board::Engine | Board::Report) => {
+            Some("this page shows what is new by itself")
+        }
+        Action::TakeIn if boards.standing(board).is_none_or(|s| s.new == 0) => Some(NO_NEWS),
+        Action::PauseTool if model.tool_under_cursor().is_none() => {
+            Some("no tool is under the cursor")
+        }
         _ => None,
     }
 }

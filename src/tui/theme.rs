@@ -192,6 +192,8 @@ pub struct Glyphs {
     pub snoozed: &'static str,
     /// What differs from our row.
     pub differs: &'static str,
+    /// From nothing to most, for sparklines; the last one also fills bars.
+    pub spark: [&'static str; 8],
     pub border: border::Set<'static>,
 }
 
@@ -230,6 +232,7 @@ const UNICODE: Glyphs = Glyphs {
     claimed: "@",
     snoozed: "z",
     differs: "≠",
+    spark: ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"],
     border: border::PLAIN,
 };
 
@@ -255,6 +258,7 @@ const ASCII: Glyphs = Glyphs {
     claimed: "@",
     snoozed: "z",
     differs: "!",
+    spark: ["_", ".", ":", "-", "=", "+", "*", "#"],
     border: border::Set {
         top_left: "+",
         top_right: "+",

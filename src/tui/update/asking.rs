@@ -128,9 +128,12 @@ fn marked_rows(model: &mut Model) -> Option<Target> {
     Some(Target::Rows(model.marks.iter().cloned().collect()))
 }
 
-/// The tool of the row under the cursor, and whether the screen shows it as paused.
+/// The tool under the cursor of the engine board or of the row under it, and whether the screen shows it as paused.
 fn tool(model: &mut Model) -> Option<Target> {
-    let tool = aimed_at(model)?.tool;
+    let tool = match model.tool_under_cursor() {
+        Some(tool) => tool,
+        None => aimed_at(model)?.tool,
+    };
     let standing = model.standing.iter().find(|s| s.tool == tool);
     let paused = standing.and_then(|s| s.paused.clone());
     Some(Target::Tool { tool, paused })

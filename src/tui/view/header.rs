@@ -10,10 +10,11 @@ use super::super::model::{Freshness, Model};
 use super::super::theme::Role;
 use super::ink::{self, span};
 
-/// How long left and right are, from the fullest to the barest: first the words get shorter, then the
-/// ledger's name, the program's, the counts, the person's role and name go. Where one is, how old that
+/// How long left and right are, from the fullest to the barest: first the pulse goes, then the words get
+/// shorter, the ledger's name, the program's, the counts, the person's role and name go. Where one is, how old that
 /// is, and that nobody can act never do (U17, U20).
-const FORMS: [(u8, u8); 8] = [
+const FORMS: [(u8, u8); 9] = [
+    (6, 2),
     (5, 2),
     (4, 2),
     (3, 2),
@@ -35,7 +36,7 @@ pub fn draw(model: &Model, frame: &mut Frame<'_>, area: Rect) {
     ink::ends(frame, area, left, right, model.theme.glyphs.ellipsis);
 }
 
-/// Everything from the left; `level` 5 is the longest.
+/// Everything from the left; `level` 6 is the longest.
 fn left(model: &Model, level: u8) -> Vec<Span<'static>> {
     let theme = &model.theme;
     let gap = || Span::raw(if level > 2 { "  " } else { " " });
@@ -63,6 +64,12 @@ fn left(model: &Model, level: u8) -> Vec<Span<'static>> {
             let role = if count > 0 { Role::Text } else { Role::Dim };
             out.push(span(theme, role, format!("{word} {count}")));
         }
+    }
+    let pulse = model.pulse.closed();
+    if level > 5 && !pulse.is_empty() {
+        out.push(gap());
+        let spark = format::spark(&pulse, pulse.len(), &theme.glyphs.spark);
+        out.push(span(theme, Role::Good, spark));
     }
     out.push(gap());
     out.extend(as_of(model, level));
@@ -134,7 +141,7 @@ fn engine(model: &Model, level: u8) -> Vec<Span<'static>> {
 /// The age of the screen is never out of sight (U20).
 fn as_of(model: &Model, level: u8) -> Vec<Span<'static>> {
     let theme = &model.theme;
-    let Some(as_of) = model.reading.as_of else {
+    let Some(as_of) = model.as_of() else {
         return vec![span(theme, Role::Dim, "not read yet")];
     };
     let clock = model.stamp().clock(as_of);
