@@ -69,7 +69,10 @@
 //! - *a provider*: a file in [`provider`] that implements [`provider::Provider`], and its profile.
 //! - *an action of a person*: `domain::review_event::Act`, `review::Ask`, a key in `tui::keymap`, a
 //!   command in [`cli`].
-//! - *a view*: one file in `tui/view`, a tab in the model.
+//! - *a key*: an action in `tui::action`, a line in `tui::keymap::table`; help, hints, the `:` line and
+//!   the README follow from it. When it cannot be had now says `tui::possible`.
+//! - *a view*: one file in `tui/view`, a tab in the model; what lies over the pages is data in the model
+//!   (`tui::palette`, `tui::menu`, `tui::pager`) and has all the keys while it is there.
 //! - *a store*: implement [`ledger::Ledger`] and run `tests/ledger/` against it.
 
 pub mod cli;

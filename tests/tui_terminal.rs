@@ -522,6 +522,85 @@ async fn a_lost_race_names_the_winner_and_a_moved_row_its_version_u23() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_is_taken_away_comes_from_the_ledger_as_the_contract_writes_it() {
+    use samekey::tui::effect::{Effect, Runner};
+    use samekey::tui::message::{Message, Told};
+
+    let child = Child::new().await;
+    let gate = child.world.gate(&[("ann", Role::Reviewer)]);
+    let query = samekey::ledger::PageQuery {
+        limit: 2,
+        ..samekey::ledger::PageQuery::default()
+    };
+    let page = child.world.ledger.page(&query).await.expect("a page");
+    let rows: Vec<_> = page.rows.into_iter().map(|l| l.row).collect();
+    let (sender, _answers) = tokio::sync::mpsc::channel(1);
+    let clock = child.world.clock.clone();
+    let runner = Runner::new(Arc::clone(&child.world.ledger), gate, clock, sender);
+    let tell = async |what, rows: &[samekey::domain::operation::OperationRow]| {
+        let effect = Effect::Tell {
+            serial: 7,
+            what,
+            ids: rows.iter().map(|r| r.id.clone()).collect(),
+        };
+        assert!(!effect.writes(), "it only reads");
+        match runner.answer(effect).await {
+            Some(Message::Told {
+                serial: 7, result, ..
+            }) => result,
+            other => panic!("{other:?}"),
+        }
+    };
+    let one = tell(Told::Json, &rows[..1]).await.expect("JSON");
+    assert!(
+        one.starts_with("{\"operation_id\":") && !one.contains('\n'),
+        "{one}"
+    );
+    let value: serde_json::Value = serde_json::from_str(&one).expect("JSON");
+    assert_eq!(value["idempotency_key"], rows[0].key.to_string());
+    let both = tell(Told::Json, &rows).await.expect("JSON");
+    let value: serde_json::Value = serde_json::from_str(&both).expect("JSON");
+    assert_eq!(value.as_array().map(Vec::len), Some(2));
+    assert_eq!(value[1]["operation_id"], rows[1].id.as_str());
+    // Nothing of it was seen at the provider, so there is no page to show.
+    assert_eq!(tell(Told::Link, &rows[..1]).await.expect("links"), "");
+    let packet = tell(Told::Packet, &rows[..1]).await.expect("a packet");
+    assert!(packet.contains(rows[0].id.as_str()) && !packet.contains(&rows[0].key.to_string()));
+
+    // Once it is seen there, each object has its line.
+    let found = common::provider::refund_of(&rows[0]);
+    let id = found.id.clone();
+    child
+        .provider
+        .lookup_gives(samekey::domain::transition::Lookup::Listed {
+            began_at: child.world.clock.now(),
+            complete: true,
+            objects: vec![(found, false)],
+        });
+    let gate = child.world.gate(&[("ann", Role::Reviewer)]);
+    let ann = ReviewerName::parse("ann").expect("a name");
+    let ann = gate.person(Some(&ann)).expect("ann");
+    gate.lookup(&rows[0].id, &ann).await.expect("looked up");
+    assert_eq!(
+        tell(Told::Link, &rows[..1]).await.expect("links"),
+        format!("https://provider.example/refunds/{id}")
+    );
+}
+
+#[test]
+fn y_i_hands_the_id_to_the_terminal_s_clipboard_and_draws_nothing_odd_u50() {
+    let mut pty = start("child_plain");
+    pty.keys("y i");
+    let text = pty.wait_for("sent to the terminal's clipboard");
+    pty.wait_raw("\u{1b}]52;c;b3B", 0);
+    assert_eq!(pty.count("\u{1b}]52;"), 1);
+    assert!(!text.contains("52;c;"), "the terminal took it");
+    pty.keys("q");
+    assert!(pty.exit(SOON).success());
+    assert_restored(&pty);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_snapshot_reads_once_and_is_text() {
     let child = Child::new().await;
     let text = snapshot(child.deps(UiOptions::default()), 160, 40)

@@ -145,7 +145,7 @@ fn an_unfinished_sequence_is_forgotten() {
 #[test]
 fn sorting_keeps_the_cursor_on_its_operation_u1() {
     let mut stage = Stage::open(SIZE, many(30));
-    stage.keys("6 j j j s");
+    stage.keys("6 j j j s j enter");
     assert_eq!(stage.model.sort, Sort::Created);
     assert_eq!(stage.model.list.cursor(), Some(&op_id(3)));
     stage.keys("S");

@@ -12,6 +12,7 @@ use crate::config::{Config, TimeZone};
 use crate::engine::{Engine, EngineDeps, EngineHealth};
 use crate::error::{Exit, Failure};
 use crate::ledger::sqlite::OpenMode;
+use crate::tui::osc::Habits;
 use crate::tui::{self, Environment, ThemeName, Timezone, TuiDeps, UiOptions};
 
 /// How long what is in flight may take when the screen is left (L8).
@@ -118,6 +119,7 @@ pub(super) fn options(
             TimeZone::Local => Timezone::Local,
         },
         bell: true,
+        terminal: Habits::of(|name| cx.env.get(name)),
         note_templates: section.note_templates.clone(),
     })
 }

@@ -21,6 +21,7 @@ pub mod answer;
 pub mod attempt;
 mod draft;
 pub mod evidence;
+pub mod findings;
 pub mod guard;
 pub mod identity;
 pub mod ids;

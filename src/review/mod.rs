@@ -12,6 +12,7 @@ mod desk;
 mod lead;
 mod lookup;
 pub mod packet;
+mod showing;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -13,7 +13,8 @@ use crate::domain::ids::{OperationId, ToolName};
 use crate::domain::operation::{Closing, Contradiction, OperationRow, Status};
 
 /// One thing a key can mean. Lower case looks, upper case acts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::VariantArray)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::VariantArray, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Action {
     Down,
     Up,
@@ -65,6 +66,8 @@ pub enum Action {
     CopyKey,
     CopyRef,
     CopyJson,
+    /// Copies what the pager shows.
+    CopyText,
     /// Shows the provider's link.
     Link,
     /// Shows the support packet.
@@ -101,6 +104,12 @@ pub enum Action {
 }
 
 impl Action {
+    /// Its name on the `:` line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+
     /// Whether it asks for something that leaves the screen: these keys are frozen to a row.
     #[must_use]
     pub fn acts(self) -> bool {

@@ -7,6 +7,7 @@
 
 mod acting;
 mod boards;
+mod tell;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use tokio::sync::{Semaphore, mpsc};
 use super::action::{Frozen, Wish};
 use super::board::{Asking, BoardQuery};
 use super::message::{
-    DetailView, Edge, Engines, Failure, Loaded, Message, PageQuery, Standing, Tab,
+    DetailView, Edge, Engines, Failure, Loaded, Message, PageQuery, Standing, Tab, Told,
 };
 use crate::clock::Clock;
 use crate::domain::earlier;
@@ -73,6 +74,14 @@ pub enum Effect {
         frozen: Frozen,
         wish: Wish,
     },
+    /// A text that only ledger and gate can make.
+    Tell {
+        serial: u64,
+        what: Told,
+        ids: Vec<OperationId>,
+    },
+    /// To the terminal's clipboard.
+    Copy(String),
     /// Bell and desktop notice, already harmless text.
     Ring(String),
     Suspend,
@@ -226,9 +235,20 @@ impl Runner {
             Effect::Desk { frozen, wish } => {
                 Some(Message::AtDesk(self.at_desk(&frozen, wish).await))
             }
-            Effect::Ring(_) | Effect::Suspend | Effect::Redraw | Effect::Stop | Effect::Leave => {
-                None
+            Effect::Tell { serial, what, ids } => {
+                let result = self.tell(what, &ids).await;
+                Some(Message::Told {
+                    serial,
+                    what,
+                    result,
+                })
             }
+            Effect::Copy(_)
+            | Effect::Ring(_)
+            | Effect::Suspend
+            | Effect::Redraw
+            | Effect::Stop
+            | Effect::Leave => None,
         }
     }
 
@@ -395,8 +415,16 @@ fn lost(effect: &Effect, why: &str) -> Option<Message> {
                 moved_to: None,
             }),
         },
-        Effect::Ring(_) | Effect::Suspend | Effect::Redraw | Effect::Stop | Effect::Leave => {
-            return None;
-        }
+        Effect::Tell { serial, what, .. } => Message::Told {
+            serial: *serial,
+            what: *what,
+            result: Err(why()),
+        },
+        Effect::Copy(_)
+        | Effect::Ring(_)
+        | Effect::Suspend
+        | Effect::Redraw
+        | Effect::Stop
+        | Effect::Leave => return None,
     })
 }

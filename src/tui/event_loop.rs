@@ -263,6 +263,7 @@ impl Loop<'_> {
             for effect in std::mem::take(&mut self.todo) {
                 match effect {
                     Effect::Ring(text) => self.screen.ring(&text)?,
+                    Effect::Copy(text) => self.screen.copy(&text)?,
                     Effect::Redraw => self.screen.clear()?,
                     Effect::Suspend => self.suspend().await?,
                     Effect::Stop => {

@@ -12,7 +12,7 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::domain::ids::OperationId;
 use crate::domain::money::{Currency, Money, decimal};
-use crate::domain::text::SafeText;
+use crate::domain::text::{MAX_CHARS, SafeText};
 use crate::domain::{Instant, since};
 
 /// How instants are written.
@@ -43,6 +43,23 @@ impl Times {
 #[must_use]
 pub fn clean(text: &str) -> String {
     SafeText::new(text).as_str().to_owned()
+}
+
+/// [`clean`] for a text of any length; its lines stay lines.
+#[must_use]
+pub fn clean_lines(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for (n, line) in text.lines().enumerate() {
+        if n > 0 {
+            out.push('\n');
+        }
+        // A single outside string has a bound; a whole text is cleaned in pieces below it.
+        let chars: Vec<char> = line.chars().collect();
+        for piece in chars.chunks(MAX_CHARS) {
+            out.push_str(&clean(&piece.iter().collect::<String>()));
+        }
+    }
+    out
 }
 
 /// Columns that `text` takes.

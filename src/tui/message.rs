@@ -77,12 +77,29 @@ pub enum Message {
     },
     /// A claim or a snooze was written, or not and why.
     AtDesk(Result<Done, String>),
+    /// A text that was asked for.
+    Told {
+        serial: u64,
+        what: Told,
+        result: Result<String, String>,
+    },
     Health(EngineHealth),
     Scoreboard(Vec<String>),
     /// SIGTERM: leave, without asking.
     Terminate,
     /// The process was stopped and goes on.
     Resumed,
+}
+
+/// A text about operations that only the ledger and the gate can make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// The row as the contract writes it; of several rows a JSON array. For the clipboard.
+    Json,
+    /// Where a person finds the provider's objects, one line each.
+    Link,
+    /// What the provider's support needs.
+    Packet,
 }
 
 /// One reading of the ledger.

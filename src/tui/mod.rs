@@ -12,8 +12,13 @@ mod event_loop;
 pub mod format;
 pub mod input;
 pub mod keymap;
+pub mod menu;
 pub mod message;
 pub mod model;
+pub mod osc;
+pub mod pager;
+pub mod palette;
+pub mod possible;
 pub mod pulse;
 pub mod query;
 pub mod selection;
@@ -50,6 +55,7 @@ use format::Times;
 use keymap::{Keymap, KeymapError};
 use message::Message;
 use model::{Model, Setup};
+use osc::Habits;
 use terminal::{PanicHook, Screen};
 use theme::Theme;
 
@@ -96,6 +102,8 @@ pub struct UiOptions {
     pub timezone: Timezone,
     /// Rings once for each row that newly needs a person.
     pub bell: bool,
+    /// What the terminal is known to be.
+    pub terminal: Habits,
     /// Notes of the house that `ctrl-t` offers, before [`TEMPLATES`].
     pub note_templates: Vec<SafeText>,
 }
@@ -118,6 +126,7 @@ impl Default for UiOptions {
             refresh: Duration::from_secs(1),
             timezone: Timezone::Local,
             bell: true,
+            terminal: Habits::default(),
             note_templates: Vec::new(),
         }
     }
@@ -192,7 +201,7 @@ pub async fn run(deps: TuiDeps, stop_engine: impl AsyncFnOnce()) -> Result<(), T
     let _hook = PanicHook::install();
     let screen = async move {
         let mut model = deps.model((0, 0))?;
-        let screen = Screen::open()?;
+        let screen = Screen::open(deps.ui.terminal)?;
         model.size = screen.size()?;
         model.fit();
         let (sender, answers) = mpsc::channel(ANSWERS);

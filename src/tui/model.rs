@@ -12,9 +12,12 @@ use super::action::{Access, Asked, Frozen, LookedAt, Person};
 use super::board::{Board, Boards};
 use super::format::{Stamp, Times};
 use super::keymap::{Context, Key, Keymap};
+use super::menu::Menu;
 use super::message::{
     Counts, DetailView, EngineHealth, Engines, Filter, PageQuery, Sort, Standing, Tab,
 };
+use super::pager::Pager;
+use super::palette::Palette;
 use super::pulse::Pulse;
 use super::query::Fault;
 use super::selection::{List, PAGE, SEARCH};
@@ -99,6 +102,10 @@ pub enum Freshness {
 }
 
 /// The detail of the operation under the cursor.
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "independent facts, not states of one machine"
+)]
 #[derive(Clone, Debug, Default)]
 pub struct DetailPane {
     /// What was read last; drawn only while the cursor is on it.
@@ -112,6 +119,8 @@ pub struct DetailPane {
     pub again: bool,
     /// Over the whole screen even where it would fit beside the list.
     pub wide: bool,
+    /// The evidence is shown instead of the timeline.
+    pub evidence: bool,
 }
 
 /// The filter line while it is being written.
@@ -201,6 +210,14 @@ pub struct Reading {
     pub paused: bool,
 }
 
+/// A text that was asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Telling {
+    pub serial: u64,
+    /// What it is about.
+    pub ids: Vec<OperationId>,
+}
+
 /// Leaving.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Quitting {
@@ -241,8 +258,6 @@ pub struct Model {
     pub sort: Sort,
     pub ascending: bool,
     pub list: List,
-    /// Marked rows: for copying, export and lookups, never for closing (U18).
-    pub marks: BTreeSet<OperationId>,
     pub counts: Option<Counts>,
     pub tools: BTreeMap<ToolName, Terms>,
     pub engines: Engines,
@@ -251,8 +266,15 @@ pub struct Model {
     pub focus: Focus,
     pub detail: DetailPane,
     pub dialog: Option<Dialog>,
-    /// A text that waits for esc: why something was refused.
-    pub popup: Option<(String, String)>,
+    /// A text that waits for esc: why something was refused, a link, a packet.
+    pub popup: Option<Pager>,
+    /// The `:` line, while it is open.
+    pub palette: Option<Palette>,
+    /// The menu that is open.
+    pub menu: Option<Menu>,
+    /// Marked rows: for copying, export and lookups, never for closing (U18). They are ids, so they
+    /// outlast every refresh, sort, filter and list, until esc.
+    pub marks: BTreeSet<OperationId>,
     /// How far the help is scrolled, while it is open.
     pub help: Option<usize>,
     pub notice: Option<Notice>,
@@ -268,6 +290,8 @@ pub struct Model {
     pub revision: u64,
     /// Serial of the latest question to the gate.
     pub serial: u64,
+    /// The latest text that was asked for: a link, a packet, JSON.
+    pub telling: Telling,
 }
 
 impl Model {
@@ -299,7 +323,6 @@ impl Model {
             sort: Sort::default(),
             ascending: false,
             list: List::new(0, setup.follow),
-            marks: BTreeSet::new(),
             counts: None,
             tools: BTreeMap::new(),
             engines: Engines::default(),
@@ -309,6 +332,9 @@ impl Model {
             detail: DetailPane::default(),
             dialog: None,
             popup: None,
+            palette: None,
+            menu: None,
+            marks: BTreeSet::new(),
             help: None,
             notice: None,
             health: EngineHealth::default(),
@@ -319,6 +345,7 @@ impl Model {
             quitting: None,
             revision: 1,
             serial: 0,
+            telling: Telling::default(),
         };
         model.fit();
         model
@@ -350,23 +377,40 @@ impl Model {
         self.revision = self.revision.wrapping_add(1);
     }
 
-    /// The part of the screen that has the keys.
+    /// The part of the screen that has the keys: what lies over the others has them all (U9).
     #[must_use]
     pub fn context(&self) -> Context {
-        if self.dialog.is_some() || self.popup.is_some() {
+        if self.dialog.is_some() {
             Context::Dialog
+        } else if self.popup.is_some() {
+            Context::Pager
+        } else if self.palette.is_some() {
+            Context::Palette
+        } else if self.menu.is_some() {
+            Context::Menu
         } else if self.help.is_some() {
             Context::Help
         } else if self.filter_edit.is_some() {
             Context::Filter
-        } else if self.board.is_some() && self.focus == Focus::List {
-            Context::Board
         } else {
-            match self.focus {
-                Focus::List => Context::List,
-                Focus::Detail => Context::Detail,
-            }
+            self.page()
         }
+    }
+
+    /// The page below everything that lies over it.
+    #[must_use]
+    pub fn page(&self) -> Context {
+        match self.focus {
+            Focus::List if self.board.is_some() => Context::Board,
+            Focus::List => Context::List,
+            Focus::Detail => Context::Detail,
+        }
+    }
+
+    /// Whether something is about the row under the cursor, so that no row may move (U3).
+    #[must_use]
+    pub fn holds_still(&self) -> bool {
+        self.dialog.is_some() || self.palette.is_some() || self.menu.is_some()
     }
 
     /// The query of the present list, from its head.

@@ -1,15 +1,19 @@
 //! `(Model, Message) → effects`: everything the screen decides, without touching the outside.
 //!
 //! Owns: dispatch by message; [`reading`] what is read and shown, [`keys`] what a key does, [`boards`]
-//! the same for the boards, [`asking`] and [`confirming`] everything on the way to a write. Never: waits,
-//! reads a clock, logs, or writes. Tests: `tests/tui_update.rs`, `tests/tui_safety.rs`,
+//! the same for the boards, [`palette`] and [`menu`] what lies over the page, [`taking`] what is copied
+//! and shown, [`asking`] and [`confirming`] everything on the way to a write. Never: waits, reads a
+//! clock, logs, or writes. Tests: `tests/tui_update.rs`, `tests/tui_safety.rs`,
 //! `tests/tui_properties.rs`.
 
 mod asking;
 mod boards;
 mod confirming;
 mod keys;
+mod menu;
+mod palette;
 mod reading;
+mod taking;
 
 use super::effect::Effect;
 use super::message::Message;
@@ -34,11 +38,7 @@ pub fn update(model: &mut Model, message: Message) -> Vec<Effect> {
             keys::pasted(model, &text);
             Vec::new()
         }
-        Message::Resize { width, height } => {
-            model.size = (width, height);
-            refit(model);
-            reading::want_detail(model)
-        }
+        Message::Resize { width, height } => resize(model, (width, height)),
         Message::Drawn => {
             drawn(model);
             Vec::new()
@@ -69,6 +69,11 @@ pub fn update(model: &mut Model, message: Message) -> Vec<Effect> {
         }
         Message::Done { serial, result } => asking::done(model, serial, result),
         Message::AtDesk(result) => asking::at_desk(model, result),
+        Message::Told {
+            serial,
+            what,
+            result,
+        } => taking::told(model, serial, what, result),
         Message::Health(health) => {
             if model.health != health {
                 model.health = health;
@@ -100,6 +105,12 @@ pub fn awaits_first_frame(model: &Model) -> bool {
         .is_some_and(|d| !d.shown && d.asked.is_some() && view::dialog::fits(model, d))
 }
 
+fn resize(model: &mut Model, size: (u16, u16)) -> Vec<Effect> {
+    model.size = size;
+    refit(model);
+    reading::want_detail(model)
+}
+
 fn tick(model: &mut Model, now: Instant) {
     let (old, fresh) = (model.now, model.freshness());
     model.now = now;
@@ -126,6 +137,9 @@ fn drawn(model: &mut Model) {
     if let Some(dialog) = &mut model.dialog {
         dialog.shown = shown;
     }
+    if let Some(menu) = &mut model.menu {
+        menu.shown = true;
+    }
 }
 
 /// The layout may have changed: the list gets its height, a dialog has to be seen again.
@@ -137,6 +151,10 @@ fn refit(model: &mut Model) {
         .is_none_or(|d| view::dialog::fits(model, d));
     if let Some(dialog) = model.dialog.as_mut().filter(|_| !fits) {
         dialog.shown = false;
+    }
+    // What cannot be seen takes no keys.
+    if view::layout::of(model).too_small {
+        (model.palette, model.menu) = (None, None);
     }
     model.touch();
 }
@@ -151,6 +169,7 @@ fn quit(model: &mut Model) -> Vec<Effect> {
         model.dialog = None;
     }
     (model.popup, model.help, model.filter_edit) = (None, None, None);
+    (model.palette, model.menu) = (None, None);
     model.touch();
     vec![Effect::Stop]
 }

@@ -211,8 +211,8 @@ impl Provider for FakeProvider {
         self.state.lock().expect("state").probes += 1;
         true
     }
-    fn url(&self, _: &ProviderRef) -> Option<String> {
-        None
+    fn url(&self, id: &ProviderRef) -> Option<String> {
+        Some(format!("https://provider.example/refunds/{id}"))
     }
 }
 

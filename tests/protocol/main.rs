@@ -2,7 +2,8 @@
 //!
 //! `story` is the seed's own scenario; `outcomes` what each outcome class leads to; `evidence` what
 //! lookups and webhooks do; `opening` whether a call gets a row; `deciding`, `correcting`, `desk`
-//! and `matrix` what people may decide; `search` walks through thousands of lives. Every step of every test is checked against
+//! and `matrix` what people may decide; `findings` what the screen says of the evidence; `search`
+//! walks through thousands of lives. Every step of every test is checked against
 //! `../common/laws.rs`.
 
 #[path = "../common/builders.rs"]
@@ -14,6 +15,7 @@ mod correcting;
 mod deciding;
 mod desk;
 mod evidence;
+mod findings;
 mod matrix;
 mod opening;
 mod outcomes;

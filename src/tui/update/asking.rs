@@ -10,6 +10,7 @@ use super::super::effect::Effect;
 use super::super::format;
 use super::super::message::{Done, Failure};
 use super::super::model::{Dialog, DialogFocus, FieldName, Focus, Freshness, Model, Stage};
+use super::super::pager::Pager;
 use super::super::text_field::TextField;
 use super::super::theme::Role;
 use super::super::view;
@@ -127,9 +128,12 @@ fn marked_rows(model: &mut Model) -> Option<Target> {
     Some(Target::Rows(model.marks.iter().cloned().collect()))
 }
 
-/// The tool of the row under the cursor, and whether the screen shows it as paused.
+/// The tool under the cursor of the engine board or of the row under it, and whether the screen shows it as paused.
 fn tool(model: &mut Model) -> Option<Target> {
-    let tool = aimed_at(model)?.tool;
+    let tool = match model.tool_under_cursor() {
+        Some(tool) => tool,
+        None => aimed_at(model)?.tool,
+    };
     let standing = model.standing.iter().find(|s| s.tool == tool);
     let paused = standing.and_then(|s| s.paused.clone());
     Some(Target::Tool { tool, paused })
@@ -186,7 +190,7 @@ pub fn asked(model: &mut Model, serial: u64, result: Result<Box<Asked>, String>)
         Ok(asked) => asked,
         Err(why) => {
             let verb = view::dialog::verb(model, &dialog);
-            model.popup = Some((format!("not now: {verb}"), why));
+            model.popup = Some(Pager::new(format!("not now: {verb}"), why));
             model.list.bury();
             return;
         }
@@ -312,7 +316,7 @@ pub fn at_desk(model: &mut Model, result: Result<Done, String>) -> Vec<Effect> {
     match result {
         Ok(done) => say(model, &done),
         Err(why) => {
-            model.popup = Some(("not now".to_owned(), why));
+            model.popup = Some(Pager::new("not now", why));
             model.touch();
         }
     }
@@ -357,5 +361,6 @@ fn not_looked_up(model: &mut Model, asked: &[OperationId], done: &Done) {
         .map(|(id, why)| format!("{}: {why}.", format::short_id(id, ellipsis)))
         .collect();
     let title = format!("{} of {} not looked up", done.left.len(), asked.len());
-    model.popup = Some((title, format!("{}. {}", done.says, why.join(" "))));
+    let text = format!("{}.\n{}", done.says, why.join("\n"));
+    model.popup = Some(Pager::new(title, text));
 }

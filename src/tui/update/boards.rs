@@ -11,6 +11,7 @@ use super::super::board::{Board, Feed, Origin, filter};
 use super::super::effect::Effect;
 use super::super::message::{Edge, Tab};
 use super::super::model::{Focus, Model};
+use super::super::pager::Pager;
 use super::super::selection::{List, Row};
 use super::super::theme::Role;
 use super::super::view;
@@ -174,14 +175,14 @@ fn open(model: &mut Model, board: Board) -> Vec<Effect> {
     }
 }
 
-/// What a call without an operation was told, as title and text.
-fn answer_of(call: &ToolCall) -> (String, String) {
+/// What a call without an operation was told.
+fn answer_of(call: &ToolCall) -> Pager {
     let text = match &call.result {
         Some(result) => serde_json::to_string(result).unwrap_or_default(),
         None => "It is not answered yet.".to_owned(),
     };
     let title = format!("call {}: no operation", call.id);
-    (title, format!("{text} It asked: {}", call.arguments))
+    Pager::new(title, format!("{text}\nIt asked: {}", call.arguments))
 }
 
 fn span(model: &mut Model, longer: bool) -> Vec<Effect> {

@@ -4,13 +4,13 @@ use super::super::action::Action;
 use super::super::board::{self, Board, PLACES, Place};
 use super::super::effect::Effect;
 use super::super::keymap::{Context, Key, Meaning};
-use super::super::message::{Sort, Tab};
+use super::super::message::{Tab, Told};
 use super::super::model::{FilterEdit, Focus, Model};
 use super::super::query;
 use super::super::text_field::TextField;
 use super::super::theme::Role;
 use super::super::view;
-use super::{asking, boards, confirming, quit, reading};
+use super::{asking, boards, confirming, menu, palette, quit, reading, taking};
 
 /// A key was pressed.
 pub fn pressed(model: &mut Model, key: Key, repeat: bool, burst: bool) -> Vec<Effect> {
@@ -30,22 +30,25 @@ pub fn pressed(model: &mut Model, key: Key, repeat: bool, burst: bool) -> Vec<Ef
         model.keys.clear();
         return confirming::pressed(model, key, repeat, burst);
     }
-    if model.popup.is_some() {
-        return popup(model, key);
+    if model.palette.is_some() && model.popup.is_none() {
+        model.keys.clear();
+        return palette::pressed(model, key, repeat || burst);
     }
-    if model.filter_edit.is_some() {
+    if model.filter_edit.is_some() && model.context() == Context::Filter {
         return filter(model, key);
     }
     model.keys.push(key);
     match model.keymap.meaning(model.context(), &model.keys) {
         Meaning::Action(action) => {
             model.keys.clear();
-            if burst && (action.acts() || action.is_desk() || action == Action::Quit) {
+            // Choosing from a menu may end in the ledger, too.
+            let acts = action.acts() || action.is_desk() || action == Action::Apply;
+            if burst && (acts || action == Action::Quit) {
                 model.say(Role::Warn, "too fast to be typed: the keys were ignored");
                 return Vec::new();
             }
             // A held action key asks once.
-            if repeat && (action.acts() || action.is_desk()) {
+            if repeat && acts {
                 return Vec::new();
             }
             run(model, action)
@@ -68,7 +71,9 @@ pub fn pressed(model: &mut Model, key: Key, repeat: bool, burst: bool) -> Vec<Ef
 pub fn pasted(model: &mut Model, text: &str) {
     if model.dialog.is_some() {
         confirming::pasted(model, text);
-    } else if let Some(edit) = &mut model.filter_edit {
+    } else if model.context() == Context::Palette {
+        palette::pasted(model, text);
+    } else if let (Context::Filter, Some(edit)) = (model.context(), &mut model.filter_edit) {
         edit.field.paste(text);
         edit.fault = fault(model.board, edit.field.text());
         model.touch();
@@ -77,19 +82,24 @@ pub fn pasted(model: &mut Model, text: &str) {
     }
 }
 
-fn popup(model: &mut Model, key: Key) -> Vec<Effect> {
-    match model.keymap.meaning(Context::Dialog, &[key]) {
-        Meaning::Action(Action::Back | Action::Proceed) => {
+/// An action while a text lies over everything.
+fn pager(model: &mut Model, action: Action) -> Vec<Effect> {
+    let (limit, page) = view::pager_scroll(model);
+    match action {
+        Action::Back | Action::Proceed | Action::Quit => model.popup = None,
+        Action::CopyText => return taking::copy_text(model),
+        Action::Interrupt | Action::Redraw | Action::Suspend => {
             model.popup = None;
-            model.touch();
-            Vec::new()
+            return everywhere(model, action);
         }
-        Meaning::Action(action @ (Action::Interrupt | Action::Redraw | Action::Suspend)) => {
-            model.popup = None;
-            everywhere(model, action)
+        _ => {
+            if let Some(pager) = &mut model.popup {
+                pager.scroll = scrolled(pager.scroll.min(limit), limit, page, action);
+            }
         }
-        _ => Vec::new(),
     }
+    model.touch();
+    Vec::new()
 }
 
 fn filter(model: &mut Model, key: Key) -> Vec<Effect> {
@@ -166,7 +176,14 @@ pub fn everywhere(model: &mut Model, action: Action) -> Vec<Effect> {
     }
 }
 
-fn run(model: &mut Model, action: Action) -> Vec<Effect> {
+/// Carries an action out on what has the keys.
+pub fn run(model: &mut Model, action: Action) -> Vec<Effect> {
+    if model.popup.is_some() {
+        return pager(model, action);
+    }
+    if model.menu.is_some() {
+        return menu::run(model, action);
+    }
     if let Some(board) = model.board.filter(|_| model.help.is_none())
         && let Some(effects) = boards::run(model, board, action)
     {
@@ -178,12 +195,12 @@ fn run(model: &mut Model, action: Action) -> Vec<Effect> {
     if model.help.is_some() {
         return help(model, action);
     }
-    // Whoever moves has the list in hand.
+    // Whoever moves has the list in hand; what the desk does asks first whether the row stood still.
     let holds = !matches!(
         action,
-        Action::Follow | Action::Help | Action::Times | Action::Redraw
+        Action::Follow | Action::Help | Action::Times | Action::Redraw | Action::Palette
     );
-    if holds && model.list.follow {
+    if holds && !action.is_desk() && model.list.follow {
         model.list.follow = false;
         model.touch();
     }
@@ -223,6 +240,22 @@ fn run(model: &mut Model, action: Action) -> Vec<Effect> {
     }
 }
 
+/// What is done with the row under the cursor, or with the marked ones.
+fn with_row(model: &mut Model, action: Action) -> Vec<Effect> {
+    match action {
+        Action::Mark => taking::mark(model),
+        Action::CopyId | Action::CopyKey | Action::CopyRef | Action::CopyJson => {
+            return taking::copy(model, action);
+        }
+        Action::Link => return taking::show(model, Told::Link),
+        Action::Packet => return taking::show(model, Told::Packet),
+        Action::Evidence => return taking::evidence(model),
+        Action::Snooze => return menu::open_snooze(model),
+        _ => {}
+    }
+    Vec::new()
+}
+
 /// Which rows are shown, and how.
 fn choose(model: &mut Model, action: Action) -> Vec<Effect> {
     match action {
@@ -247,8 +280,12 @@ fn choose(model: &mut Model, action: Action) -> Vec<Effect> {
             reading::cursor_moved(model)
         }
         Action::Follow => follow(model),
-        Action::Sort => sort(model),
-        Action::Reverse if model.tab == Tab::Review => own_order(model),
+        Action::Palette => {
+            palette::open(model);
+            Vec::new()
+        }
+        Action::Sort => menu::open_sort(model),
+        Action::Reverse if model.tab == Tab::Review => menu::own_order(model),
         Action::Reverse => {
             model.ascending = !model.ascending;
             reading::requery(model, true)
@@ -267,7 +304,7 @@ fn choose(model: &mut Model, action: Action) -> Vec<Effect> {
             model.touch();
             Vec::new()
         }
-        _ => Vec::new(),
+        _ => with_row(model, action),
     }
 }
 
@@ -308,32 +345,6 @@ fn follow(model: &mut Model) -> Vec<Effect> {
     reading::request(model)
 }
 
-fn own_order(model: &mut Model) -> Vec<Effect> {
-    model.say(
-        Role::Warn,
-        "Review has its own order: what is most urgent first",
-    );
-    Vec::new()
-}
-
-fn sort(model: &mut Model) -> Vec<Effect> {
-    if model.tab == Tab::Review {
-        return own_order(model);
-    }
-    let sorts = <Sort as strum::VariantArray>::VARIANTS;
-    let at = sorts.iter().position(|s| *s == model.sort).unwrap_or(0);
-    model.sort = sorts
-        .get((at + 1) % sorts.len())
-        .copied()
-        .unwrap_or_default();
-    let word: &str = model.sort.into();
-    model.say(
-        Role::Key,
-        format!("sorted by {}; S reverses", word.replace('_', " ")),
-    );
-    reading::requery(model, true)
-}
-
 fn open(model: &mut Model) -> Vec<Effect> {
     if model.list.cursor().is_none() {
         return Vec::new();
@@ -349,6 +360,10 @@ fn back(model: &mut Model) -> Vec<Effect> {
     } else if model.focus == Focus::Detail {
         model.focus = Focus::List;
         model.detail.wide = false;
+        model.touch();
+        Vec::new()
+    } else if !model.marks.is_empty() {
+        model.marks.clear();
         model.touch();
         Vec::new()
     } else if !model.filter_text.is_empty() {

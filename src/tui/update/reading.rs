@@ -89,7 +89,7 @@ pub fn loaded(model: &mut Model, loaded: Loaded) -> Vec<Effect> {
     model.standing = loaded.standing;
     let mut effects = ring(model, loaded.review.as_deref(), &loaded.page);
     asking::notice_moves(model, as_they_are(&loaded.page, &loaded.others));
-    let (before, locked) = (model.list.cursor().cloned(), model.dialog.is_some());
+    let (before, locked) = (model.list.cursor().cloned(), model.holds_still());
     model
         .list
         .refresh(model.tab, loaded.page, loaded.others, locked, model.now);

@@ -12,7 +12,7 @@ use super::super::model::{Focus, Model};
 use super::super::theme::Role;
 use super::ink::{self, span};
 use super::layout::Regions;
-use super::{facts, rule_role, table, timeline};
+use super::{evidence, facts, rule_role, table, timeline};
 
 type Spans = Vec<Span<'static>>;
 
@@ -119,6 +119,10 @@ pub fn lines(model: &Model, width: usize) -> Vec<Spans> {
     };
     let mut out = Vec::new();
     head(model, view, &mut out);
+    if model.detail.evidence {
+        evidence::lines(model, view, width, &mut out);
+        return out;
+    }
     facts::facts(model, view, width, &mut out);
     facts::closings(model, view, width, &mut out);
     facts::provider_objects(model, view, width, &mut out);

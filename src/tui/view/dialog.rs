@@ -13,9 +13,10 @@ use ratatui::text::Span;
 use super::super::action::{Ask, LookedAt, Target};
 use super::super::format;
 use super::super::model::{Dialog, DialogFocus, FieldName, Model, Stage};
+use super::super::pager::Pager;
 use super::super::theme::Role;
 use super::ink::{self, span};
-use super::panel::{centre, dim, panel, popup};
+use super::panel::{centre, dim, pager, panel};
 use crate::domain::ids::OperationId;
 use crate::domain::operation::Closing;
 
@@ -56,7 +57,7 @@ pub fn draw(model: &Model, frame: &mut Frame<'_>, dialog: &Dialog) {
     }
     if !fits(model, dialog) {
         let text = "This question does not fit. Enlarge the terminal, or press esc.";
-        popup(model, frame, "too small", text);
+        pager(model, frame, &Pager::new("too small", text));
         return;
     }
     let (width, height) = size(model, dialog);

@@ -12,12 +12,12 @@ use super::super::format;
 use super::super::keymap::{Context, hints};
 use super::super::message::Tab;
 use super::super::model::{FilterEdit, Focus, Model, Stage};
+use super::super::possible;
 use super::super::query::QUALIFIERS;
 use super::super::theme::Role;
 use super::ink::{self, span};
 use super::layout::Regions;
 use super::{detail, report, rule_role, tabs};
-use crate::domain::operation::Status;
 
 type Spans = Vec<Span<'static>>;
 
@@ -84,6 +84,7 @@ fn says(model: &Model) -> Vec<(Role, String)> {
     } else if !filter.is_empty() {
         out.push((Role::Warn, format!("filter {filter}")));
     }
+    out.extend(marks(model).filter(|_| model.board.is_none()));
     let (new, follows) = match model.board.map(|b| model.boards.standing(b)) {
         None => (model.list.new, model.list.follow && model.list.loaded),
         Some(standing) => standing.map_or((0, false), |s| (s.new, s.follows)),
@@ -95,6 +96,18 @@ fn says(model: &Model) -> Vec<(Role, String)> {
         out.push((Role::Dim, "following".to_owned()));
     }
     out
+}
+
+/// How many rows are marked, and whether all of them can be seen here (U18).
+fn marks(model: &Model) -> Option<(Role, String)> {
+    let all = model.marks.len();
+    let listed = model.list.entries().iter();
+    let here = listed.filter(|e| model.marks.contains(e.id())).count();
+    let text = match all - here {
+        0 => format!("{all} marked"),
+        others => format!("{all} marked, {others} not in this list"),
+    };
+    (all > 0).then_some((Role::Key, text))
 }
 
 /// The filter in force on the page that is shown.
@@ -154,63 +167,66 @@ fn board_position(model: &Model, board: Board) -> String {
 fn keys(model: &Model, frame: &mut Frame<'_>, area: Rect) {
     let theme = &model.theme;
     let context = match model.context() {
-        // The dialog carries its own hints.
-        Context::Dialog => return,
+        // They carry their own hints.
+        Context::Dialog | Context::Pager | Context::Menu => return,
         other => other,
     };
     let all = usize::from(area.width);
-    let help = hint(model, "?", "help");
-    let mut spans: Spans = Vec::new();
-    for (action, key, hint_word) in hints(context) {
-        let word = match action {
-            Action::CloseSucceeded => success_word(model),
-            Action::Help => continue,
-            Action::Back if context == Context::List && model.filter_text.is_empty() => continue,
-            Action::Back if context == Context::List => "clear filter",
-            Action::Back if context == Context::Board && !filter_text(model).is_empty() => {
-                "clear filter"
-            }
-            Action::Quit if context != Context::List => continue,
-            _ => hint_word,
-        };
-        if !is_useful(model, action) {
-            continue;
+    let mut shown: Vec<(Action, Spans)> = hints(context)
+        .filter_map(|(action, key, word)| {
+            let word = word_of(model, context, action, word)?;
+            Some((action, hint(model, &key, word)))
+        })
+        .collect();
+    // Where letters are text there is no help key.
+    let help = match hints(context).find(|(action, ..)| *action == Action::Help) {
+        Some((_, key, word)) => hint(model, &key, word),
+        None => Vec::new(),
+    };
+    let width = |shown: &[(Action, Spans)]| shown.iter().map(|(_, s)| ink::width(s)).sum::<usize>();
+    for dropped in DROPPED {
+        if width(&shown) + ink::width(&help) >= all {
+            shown.retain(|(action, _)| *action != dropped);
         }
-        let next = hint(model, &key, word);
-        if ink::width(&spans) + ink::width(&next) + ink::width(&help) > all {
-            break;
-        }
-        spans.extend(next);
     }
+    while width(&shown) + ink::width(&help) >= all && shown.pop().is_some() {}
+    let spans = shown.into_iter().flat_map(|(_, s)| s).collect();
     ink::ends(frame, area, spans, help, theme.glyphs.ellipsis);
 }
 
-/// Whether an action can come to anything on the row under the cursor; the gate has the last word.
-fn is_useful(model: &Model, action: Action) -> bool {
-    if let Some(board) = model.board {
-        return match action {
-            Action::Open => model.boards.standing(board).is_some_and(|s| s.at > 0),
-            Action::Filter => model.boards.filter_text(board).is_some(),
-            Action::Shorter | Action::Longer => board == Board::Report,
-            Action::PauseTool => model.tool_under_cursor().is_some(),
-            _ => true,
-        };
+/// Hints that go first where there is no room for all; what settles a row stays longest.
+const DROPPED: [Action; 6] = [
+    Action::Claim,
+    Action::Evidence,
+    Action::Quit,
+    Action::Palette,
+    Action::Filter,
+    Action::Note,
+];
+
+/// The word of a hint; none where the action would come to nothing.
+fn word_of(
+    model: &Model,
+    context: Context,
+    action: Action,
+    word: &'static str,
+) -> Option<&'static str> {
+    if context == model.page() && possible::does_not_apply(model, action).is_some() {
+        return None;
     }
-    if !action.acts() {
-        return action != Action::Open || model.list.current().is_some();
-    }
-    let Some(entry) = model.list.current() else {
-        return false;
-    };
-    let row = &entry.listed.row;
-    let waits = row.held || row.proposal.is_some();
-    match action {
-        Action::Approve | Action::Reject => waits,
-        Action::CloseSucceeded | Action::CloseFailed => !row.status.is_closed() && !waits,
-        Action::Stop => row.status == Status::Open && !row.held,
-        Action::Correct => row.contradicted.is_some(),
-        _ => true,
-    }
+    Some(match action {
+        Action::CloseSucceeded => success_word(model),
+        Action::Help => return None,
+        Action::Evidence if model.detail.evidence => "timeline",
+        Action::Back if context == Context::List && !model.marks.is_empty() => "unmark",
+        Action::Back if context == Context::List && model.filter_text.is_empty() => return None,
+        Action::Back if context == Context::List => "clear filter",
+        Action::Back if context == Context::Board && !filter_text(model).is_empty() => {
+            "clear filter"
+        }
+        Action::Quit if context != Context::List => return None,
+        _ => word,
+    })
 }
 
 fn success_word(model: &Model) -> &'static str {

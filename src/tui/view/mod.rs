@@ -9,6 +9,7 @@ mod banner;
 mod detail;
 pub mod dialog;
 mod engine;
+mod evidence;
 mod facts;
 mod feed;
 mod footer;
@@ -17,6 +18,8 @@ mod header;
 mod help;
 mod ink;
 pub mod layout;
+mod menu;
+mod palette;
 mod panel;
 mod queue;
 mod report;
@@ -28,6 +31,7 @@ mod timeline;
 pub use detail::scroll_limit as detail_scroll_limit;
 pub use engine::{cursor_line as engine_cursor_line, scroll_limit as engine_scroll_limit};
 pub use help::scroll_limit as help_scroll_limit;
+pub use panel::pager_scroll;
 pub use report::scroll_limit as report_scroll_limit;
 
 use ratatui::Frame;
@@ -68,8 +72,14 @@ pub fn view(model: &Model, frame: &mut Frame<'_>) {
     if model.help.is_some() {
         help::draw(model, frame);
     }
-    if let Some((title, text)) = &model.popup {
-        panel::popup(model, frame, title, text);
+    if let Some(open) = &model.menu {
+        menu::draw(model, frame, open);
+    }
+    if let Some(open) = &model.palette {
+        palette::draw(model, frame, open);
+    }
+    if let Some(open) = &model.popup {
+        panel::pager(model, frame, open);
     }
     if let Some(open) = &model.dialog {
         dialog::draw(model, frame, open);

@@ -114,9 +114,32 @@ fn attempt(attempt: &Attempt) -> Entry {
 }
 
 fn evidence(evidence: &Evidence) -> Option<Entry> {
-    let text = match &evidence.seen {
-        // What an attempt's own reply said stands with the attempt.
-        Seen::Object { .. } if evidence.source == Source::Attempt => return None,
+    // What an attempt's own reply said stands with the attempt.
+    if evidence.source == Source::Attempt && matches!(evidence.seen, Seen::Object { .. }) {
+        return None;
+    }
+    let (source, text) = (source(evidence.source), seen(&evidence.seen));
+    Some(Entry {
+        at: evidence.observed_at,
+        kind: "evidence",
+        role: Role::Text,
+        text: format!("{source}: {text}"),
+    })
+}
+
+/// Where evidence comes from, in words.
+pub fn source(source: Source) -> &'static str {
+    match source {
+        Source::ReviewLookup => "review lookup",
+        Source::EngineLookup => "engine lookup",
+        Source::TypedRef => "typed id",
+        other => other.as_str(),
+    }
+}
+
+/// What was seen, in a sentence.
+pub fn seen(seen: &Seen) -> String {
+    match seen {
         Seen::Object { object, bearing } => {
             let whose = match bearing {
                 Bearing::Ours => "ours",
@@ -146,19 +169,7 @@ fn evidence(evidence: &Evidence) -> Option<Entry> {
                 .map_or_else(String::new, |id| format!(", {id}"));
             format!("late reply to attempt {attempt}: {class}{status}{id}")
         }
-    };
-    let source = match evidence.source {
-        Source::ReviewLookup => "review lookup",
-        Source::EngineLookup => "engine lookup",
-        Source::TypedRef => "typed id",
-        other => other.as_str(),
-    };
-    Some(Entry {
-        at: evidence.observed_at,
-        kind: "evidence",
-        role: Role::Text,
-        text: format!("{source}: {text}"),
-    })
+    }
 }
 
 /// Decisions and notes; what attempts and evidence tell already is left to them.

@@ -144,14 +144,11 @@ fn row(model: &Model, dialog: &Dialog, op: &Operation, width: usize, out: &mut V
     let key = format!("{} old, {left}", format::age(row.key_created_at, model.now));
     tell("key", key, Role::Text);
     let verdict = row.verdict.map_or("none", |v| v.as_str()).replace('_', " ");
-    let effect: &str = row.effect.into();
     let seen = op.evidence.last().map_or_else(String::new, |e| {
         format!(", last seen {}", model.stamp().at(e.observed_at))
     });
-    let evidence = format!(
-        "{verdict}{seen}  {sep}  effect {}",
-        effect.replace('_', " ")
-    );
+    let effect = super::super::facts::effect(row);
+    let evidence = format!("{verdict}{seen}  {sep}  effect {effect}");
     tell("evidence", evidence, Role::Text);
     if let Some(p) = &row.proposal {
         tell("proposal", proposal(model, row, p), Role::Text);
