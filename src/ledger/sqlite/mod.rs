@@ -19,6 +19,7 @@ mod plans;
 mod read;
 mod review_list;
 mod store;
+mod watching;
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -55,6 +56,7 @@ pub use fill::{Past, Times, fill};
 pub use open::OpenMode;
 pub(super) use open::{APPLICATION_ID, MIGRATIONS, connect_to_read};
 pub(super) use store::failed;
+use watching::Eye;
 
 /// A handle on a SQLite ledger. Cheap to clone.
 #[derive(Clone)]
@@ -71,6 +73,8 @@ struct Inner {
     os_user: String,
     offset: std::sync::Mutex<limits::ClockOffset>,
     changed: watch::Sender<u64>,
+    /// Sees whether anything was committed.
+    eye: Arc<Eye>,
     watcher: std::sync::Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -517,6 +521,11 @@ impl Ledger for SqliteLedger {
         .await
     }
 
+    async fn version(&self) -> Result<i64, LedgerError> {
+        self.read(|inner| async move { inner.eye.version().await })
+            .await
+    }
+
     fn changed(&self) -> watch::Receiver<u64> {
         self.0.changed.subscribe()
     }
@@ -530,6 +539,7 @@ impl Ledger for SqliteLedger {
             watcher.abort();
         }
         self.0.closed.store(true, Ordering::SeqCst);
+        self.0.eye.close().await;
         if let Some(conn) = self.0.writer.lock().await.take() {
             // Nothing is left to write; a failure to close loses nothing.
             let _ = conn.close().await;

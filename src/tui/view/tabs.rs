@@ -32,6 +32,17 @@ pub fn count(counts: &Counts, tab: Tab) -> u64 {
     }
 }
 
+/// The same in words: the review list is counted up to a cap.
+pub fn counted(counts: &Counts, tab: Tab) -> String {
+    match count(counts, tab) {
+        n if tab == Tab::Review && n > MOST_SAID => format!("{MOST_SAID}+"),
+        n => format::grouped(&n.to_string()),
+    }
+}
+
+/// Most rows of the review list that are said to be so many.
+const MOST_SAID: u64 = 999;
+
 /// Draws them, as long as the width allows.
 pub fn draw(model: &Model, frame: &mut Frame<'_>, area: Rect) {
     let columns = usize::from(area.width);
@@ -61,7 +72,9 @@ fn tabs(model: &Model, form: Form) -> Vec<Span<'static>> {
         });
         let name = if form == Form::Short { short } else { name };
         let count = model.counts.map(|c| count(&c, tab));
-        let shown = count.map_or_else(String::new, |c| format!(" {}", number(c, form)));
+        let shown = model
+            .counts
+            .map_or_else(String::new, |c| format!(" {}", number(&c, tab, form)));
         let wants = matches!(tab, Tab::Review | Tab::Unknown) && count.is_some_and(|c| c > 0);
         let role = match (tab == model.tab, wants) {
             (true, _) => Role::Cursor,
@@ -78,11 +91,11 @@ fn tabs(model: &Model, form: Form) -> Vec<Span<'static>> {
     out
 }
 
-fn number(count: u64, form: Form) -> String {
-    match count {
-        _ if form != Form::Short => format::grouped(&count.to_string()),
-        0..=9_999 => count.to_string(),
-        10_000..=999_999 => format!("{}k", count / 1_000),
-        _ => format!("{}M", count / 1_000_000),
+fn number(counts: &Counts, tab: Tab, form: Form) -> String {
+    match count(counts, tab) {
+        n if form != Form::Short || n <= MOST_SAID || tab == Tab::Review => counted(counts, tab),
+        n @ 0..=9_999 => n.to_string(),
+        n @ 10_000..=999_999 => format!("{}k", n / 1_000),
+        n => format!("{}M", n / 1_000_000),
     }
 }
