@@ -6,6 +6,7 @@
 
 mod calls;
 mod calls_read;
+mod checking;
 mod counts;
 mod files;
 mod fill;
@@ -73,6 +74,7 @@ struct Inner {
     os_user: String,
     offset: std::sync::Mutex<limits::ClockOffset>,
     changed: watch::Sender<u64>,
+    damage: checking::Damage,
     /// Sees whether anything was committed.
     eye: Arc<Eye>,
     watcher: std::sync::Mutex<Option<JoinHandle<()>>>,
@@ -139,6 +141,7 @@ impl Inner {
     where
         F: for<'c> FnOnce(Tx<'c>) -> Work<'c, T>,
     {
+        self.damage.none()?;
         let mut guard = self.writer.lock().await;
         let mut conn = match guard.take() {
             Some(conn) => conn,
@@ -207,7 +210,7 @@ impl Inner {
 #[async_trait]
 impl Ledger for SqliteLedger {
     async fn check(&self) -> Result<(), LedgerError> {
-        self.read(|inner| async move { open::quick_check(&inner.readers).await })
+        self.read(|inner| async move { checking::check(&inner).await })
             .await
     }
 

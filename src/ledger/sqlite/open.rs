@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{ConnectOptions, Connection, SqliteConnection, SqlitePool};
+use sqlx::{ConnectOptions, Connection, SqliteConnection};
 use tokio::sync::{Mutex, watch};
 
+use super::checking::Damage;
 use super::watching::{self, Eye};
 use super::{Inner, SqliteLedger, files, limits, store};
 use crate::clock::Clock;
@@ -100,6 +101,7 @@ impl SqliteLedger {
             clock,
             os_user: crate::config::os_user(),
             changed,
+            damage: Damage::default(),
             eye: Arc::clone(&eye),
             watcher: std::sync::Mutex::new(None),
         }));
@@ -118,7 +120,7 @@ pub(super) async fn reconnect(path: &Path) -> Result<SqliteConnection, LedgerErr
     options(path).connect().await.map_err(store::failed)
 }
 
-fn options(path: &Path) -> SqliteConnectOptions {
+pub(super) fn options(path: &Path) -> SqliteConnectOptions {
     SqliteConnectOptions::new()
         .filename(path)
         .create_if_missing(false)
@@ -267,36 +269,6 @@ async fn check_version(conn: &mut SqliteConnection) -> Result<(), LedgerError> {
             "this build carries SQLite {version}; below 3.51.3 committed data can be lost"
         )))
     }
-}
-
-/// Names the damage of a corrupted file before it is written to (finding 11).
-pub(super) async fn quick_check(readers: &SqlitePool) -> Result<(), LedgerError> {
-    let said: String = sqlx::query_scalar("PRAGMA quick_check(1)")
-        .fetch_one(readers)
-        .await
-        .map_err(store::failed)?;
-    if said != "ok" {
-        return Err(LedgerError::Damaged(said));
-    }
-    // Nothing is sent on a ledger whose own guards are gone.
-    let sql = "SELECT count(*) FROM sqlite_schema WHERE type = 'trigger'";
-    let guards: i64 = sqlx::query_scalar(sql)
-        .fetch_one(readers)
-        .await
-        .map_err(store::failed)?;
-    if usize::try_from(guards).unwrap_or(0) < made_by_migrations("CREATE TRIGGER") {
-        let why = "guards of the schema are missing; `samekey verify` names them";
-        return Err(LedgerError::Damaged(why.into()));
-    }
-    Ok(())
-}
-
-/// How many things of a kind the migrations make.
-fn made_by_migrations(statement: &str) -> usize {
-    MIGRATIONS
-        .iter()
-        .map(|m| m.sql.as_str().matches(statement).count())
-        .sum()
 }
 
 impl Drop for Inner {
