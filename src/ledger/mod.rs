@@ -310,6 +310,9 @@ pub trait Ledger: Send + Sync {
         provider: &ProviderName,
         refs: &[ProviderRef],
     ) -> Result<Vec<(ProviderRef, OperationId)>, LedgerError>;
+    /// A number that is another one whenever anything was committed since, by whomever: asked of the
+    /// store itself, so that "nothing changed" is a fact and not the lack of a hint.
+    async fn version(&self) -> Result<i64, LedgerError>;
     /// Moves whenever something changed, here or in another process: a hint, without content.
     fn changed(&self) -> watch::Receiver<u64>;
     /// Waits for what is being written; nothing is written as long as the answer is held. For a

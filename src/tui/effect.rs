@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Mutex, Semaphore, mpsc};
 
 use super::action::{Frozen, Wish};
 use super::board::{Asking, BoardQuery};
@@ -21,10 +21,10 @@ use super::message::{
     DetailView, Edge, Engines, Failure, Loaded, Message, PageQuery, Standing, Tab, Told,
 };
 use crate::clock::Clock;
-use crate::domain::earlier;
 use crate::domain::guard;
 use crate::domain::ids::{OperationId, ProviderRef, ToolName};
 use crate::domain::policy::{CircuitState, Terms};
+use crate::domain::{Instant, earlier};
 use crate::ledger::{LedgerError, SharedLedger};
 use crate::review::Gate;
 
@@ -133,6 +133,9 @@ pub struct Load {
     pub review: bool,
 }
 
+/// A reading is not repeated where nothing was committed since; but some of it depends on the time
+/// (what is urgent, which engines live), so that it is never older than this (real time).
+const REREAD: Duration = Duration::from_secs(5);
 /// Tasks that may wait for the ledger or a provider at once.
 const TASKS: usize = 16;
 
@@ -144,6 +147,15 @@ pub struct Runner {
     pub(super) gate: Gate,
     pub clock: Clock,
     pub(super) answers: mpsc::Sender<Message>,
+    last: Arc<Mutex<Option<Last>>>,
+}
+
+/// The last reading that was answered.
+struct Last {
+    load: Load,
+    /// Of the ledger, from before it was read.
+    version: i64,
+    at: tokio::time::Instant,
 }
 
 impl Runner {
@@ -161,6 +173,7 @@ impl Runner {
             gate,
             clock,
             answers,
+            last: Arc::default(),
         }
     }
 
@@ -255,7 +268,7 @@ impl Runner {
     async fn load(&self, load: Load) -> Message {
         let generation = load.generation;
         match self.try_load(load).await {
-            Ok(loaded) => Message::Loaded(Box::new(loaded)),
+            Ok(message) => message,
             Err(error) => Message::LoadFailed {
                 generation,
                 why: error.to_string(),
@@ -263,11 +276,31 @@ impl Runner {
         }
     }
 
-    async fn try_load(&self, load: Load) -> Result<Loaded, LedgerError> {
-        let as_of = self.clock.now();
-        let query = &load.query.0;
-        let counts = self.ledger.counts().await?;
-        let page = self.ledger.page(query).await?;
+    async fn try_load(&self, load: Load) -> Result<Message, LedgerError> {
+        let (as_of, at) = (self.clock.now(), tokio::time::Instant::now());
+        let version = self.ledger.version().await?;
+        let mut last = self.last.lock().await;
+        let same = |l: &Last| l.load == load && l.version == version && l.at.elapsed() < REREAD;
+        if last.as_ref().is_some_and(same) {
+            let generation = load.generation;
+            return Ok(Message::Unchanged { generation, as_of });
+        }
+        *last = None;
+        let loaded = self.read(load.clone(), as_of).await?;
+        *last = Some(Last { load, version, at });
+        Ok(Message::Loaded(Box::new(loaded)))
+    }
+
+    async fn read(&self, load: Load, as_of: Instant) -> Result<Loaded, LedgerError> {
+        let present = self.ledger.page(&load.query.0);
+        // What has nothing to do with each other is read at the same time.
+        let (counts, page, review, engines, standing) = tokio::try_join!(
+            self.ledger.counts(),
+            present,
+            self.review(load.review),
+            self.engines(),
+            self.standing(),
+        )?;
         let present: BTreeSet<&OperationId> = page.rows.iter().map(|l| &l.row.id).collect();
         let missing: Vec<(OperationId, i64)> = load
             .shown
@@ -278,17 +311,6 @@ impl Runner {
             Vec::new()
         } else {
             self.ledger.moved(&missing).await?
-        };
-        let review = if load.review {
-            let head = PageQuery {
-                tab: Tab::Review,
-                limit: WATCHED,
-                ..PageQuery::default()
-            };
-            let rows = self.ledger.page(&head).await?.rows;
-            Some(rows.into_iter().map(|l| l.row.id).collect())
-        } else {
-            None
         };
         let tools = page
             .rows
@@ -303,10 +325,24 @@ impl Runner {
             others,
             review,
             tools,
-            engines: self.engines().await?,
-            standing: self.standing().await?,
+            engines,
+            standing,
             page,
         })
+    }
+
+    /// The head of the review list, for the bell.
+    async fn review(&self, wanted: bool) -> Result<Option<Vec<OperationId>>, LedgerError> {
+        if !wanted {
+            return Ok(None);
+        }
+        let head = PageQuery {
+            tab: Tab::Review,
+            limit: WATCHED,
+            ..PageQuery::default()
+        };
+        let rows = self.ledger.page(&head).await?.rows;
+        Ok(Some(rows.into_iter().map(|l| l.row.id).collect()))
     }
 
     fn tools<'a>(&self, names: impl Iterator<Item = &'a ToolName>) -> BTreeMap<ToolName, Terms> {

@@ -44,6 +44,12 @@ pub enum Message {
     /// The slow poll behind the hints.
     RefreshDue,
     Loaded(Box<Loaded>),
+    /// Asked anew, the ledger says that nothing was committed since the last reading, so that this is
+    /// still true `as_of` now.
+    Unchanged {
+        generation: u64,
+        as_of: Instant,
+    },
     /// The ledger could not be read.
     LoadFailed {
         generation: u64,

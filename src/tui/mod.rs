@@ -16,6 +16,7 @@ pub mod menu;
 pub mod message;
 pub mod model;
 pub mod osc;
+mod pacing;
 pub mod pager;
 pub mod palette;
 pub mod possible;

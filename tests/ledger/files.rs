@@ -206,6 +206,79 @@ async fn damage_is_named_before_anything_is_sent() {
     assert!(matches!(said, LedgerError::Damaged(_)), "{said}");
 }
 
+/// A ledger whose file is too large to be read whole before the first send.
+async fn large() -> World {
+    let w = World::new(Place::new(Store::Sqlite), terms()).await;
+    for n in 0..40 {
+        w.refunded(&format!("t{n}"), &n.to_string(), 100).await;
+    }
+    w.driven("open", "open", 100).await;
+    sql(&w.place, "CREATE TABLE weight (grams BLOB)").await;
+    sql(&w.place, "INSERT INTO weight VALUES (zeroblob(80000000))").await;
+    w
+}
+
+#[tokio::test]
+async fn of_a_large_ledger_what_decides_about_sending_is_looked_at_first() {
+    let w = large().await;
+    w.ledger.check().await.expect("whole");
+    for (damage, repair) in [
+        (
+            "UPDATE tallies SET n = n + 1 WHERE status = 'open'",
+            "UPDATE tallies SET n = n - 1 WHERE status = 'open'",
+        ),
+        (
+            "DROP INDEX one_open_order",
+            "CREATE UNIQUE INDEX one_open_order ON operations (tool, order_id)
+             WHERE status IN ('open', 'unknown') AND provider_ref IS NULL AND order_id IS NOT NULL",
+        ),
+    ] {
+        sql(&w.place, damage).await;
+        let said = w.ledger.check().await.expect_err(damage);
+        assert!(matches!(said, LedgerError::Damaged(_)), "{said}");
+        sql(&w.place, repair).await;
+        w.ledger.check().await.expect(repair);
+    }
+}
+
+#[tokio::test]
+async fn damage_of_a_large_ledger_that_is_found_beside_ends_all_writing() {
+    let w = large().await;
+    let evidence = page_of(&w.place, "evidence").await;
+    w.ledger.close().await;
+    sql(&w.place, "PRAGMA wal_checkpoint(TRUNCATE)").await;
+    let mut bytes = std::fs::read(w.place.path()).expect("read");
+    let page = bytes.chunks_mut(4096).nth(evidence - 1).expect("a page");
+    page.fill(0xa5);
+    std::fs::write(w.place.path(), bytes).expect("written");
+    let ledger = w.other().await;
+    let mut changed = ledger.changed();
+    ledger.check().await.expect("what decides is whole");
+    let written = ledger.accept_call(new_call("before", "1", 100)).await;
+    written.expect("it is not known yet");
+    let found = async {
+        while ledger.check().await.is_ok() {
+            changed.changed().await.expect("alive");
+        }
+    };
+    let in_time = tokio::time::timeout(seconds(60), found).await;
+    in_time.expect("found in time");
+    let written = ledger.accept_call(new_call("after", "2", 100)).await;
+    assert!(
+        matches!(written, Err(LedgerError::Damaged(_))),
+        "{written:?}"
+    );
+}
+
+/// The number of the first page of a table.
+async fn page_of(place: &Place, table: &str) -> usize {
+    let options = SqliteConnectOptions::new().filename(place.path());
+    let mut conn = options.connect().await.expect("a connection");
+    let page = sqlx::query_scalar("SELECT rootpage FROM sqlite_schema WHERE name = ?").bind(table);
+    let page: i64 = page.fetch_one(&mut conn).await.expect("a page");
+    usize::try_from(page).expect("a number")
+}
+
 #[tokio::test]
 async fn a_creation_that_died_halfway_is_no_obstacle() {
     let place = Place::new(Store::Sqlite);

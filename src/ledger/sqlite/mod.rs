@@ -5,6 +5,7 @@
 //! (`traps.md`, finding 1). Never: decides; it calls `domain` inside the transaction.
 
 mod calls;
+mod checking;
 mod counts;
 mod feeds;
 mod files;
@@ -20,6 +21,7 @@ mod read;
 mod report;
 mod review_list;
 mod store;
+mod watching;
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -57,6 +59,7 @@ pub use fill::{Past, Times, fill};
 pub use open::OpenMode;
 pub(super) use open::{APPLICATION_ID, MIGRATIONS, connect_to_read};
 pub(super) use store::failed;
+use watching::Eye;
 
 /// A handle on a SQLite ledger. Cheap to clone.
 #[derive(Clone)]
@@ -73,6 +76,9 @@ struct Inner {
     os_user: String,
     offset: std::sync::Mutex<limits::ClockOffset>,
     changed: watch::Sender<u64>,
+    damage: checking::Damage,
+    /// Sees whether anything was committed.
+    eye: Arc<Eye>,
     watcher: std::sync::Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -137,6 +143,7 @@ impl Inner {
     where
         F: for<'c> FnOnce(Tx<'c>) -> Work<'c, T>,
     {
+        self.damage.none()?;
         let mut guard = self.writer.lock().await;
         let mut conn = match guard.take() {
             Some(conn) => conn,
@@ -205,7 +212,7 @@ impl Inner {
 #[async_trait]
 impl Ledger for SqliteLedger {
     async fn check(&self) -> Result<(), LedgerError> {
-        self.read(|inner| async move { open::quick_check(&inner.readers).await })
+        self.read(|inner| async move { checking::check(&inner).await })
             .await
     }
 
@@ -540,6 +547,11 @@ impl Ledger for SqliteLedger {
         .await
     }
 
+    async fn version(&self) -> Result<i64, LedgerError> {
+        self.read(|inner| async move { inner.eye.version().await })
+            .await
+    }
+
     fn changed(&self) -> watch::Receiver<u64> {
         self.0.changed.subscribe()
     }
@@ -553,6 +565,7 @@ impl Ledger for SqliteLedger {
             watcher.abort();
         }
         self.0.closed.store(true, Ordering::SeqCst);
+        self.0.eye.close().await;
         if let Some(conn) = self.0.writer.lock().await.take() {
             // Nothing is left to write; a failure to close loses nothing.
             let _ = conn.close().await;

@@ -8,6 +8,7 @@ use super::super::model::{Focus, Model};
 use super::super::selection::{List, SEARCH_ON, Want};
 use super::super::view::layout;
 use super::{asking, boards, refit};
+use crate::domain::Instant;
 use crate::domain::ids::OperationId;
 use crate::domain::operation::OperationRow;
 
@@ -106,6 +107,26 @@ pub fn loaded(model: &mut Model, loaded: Loaded) -> Vec<Effect> {
         effects.extend(load(model));
     }
     effects
+}
+
+/// What was read last is still so.
+pub fn unchanged(model: &mut Model, generation: u64, as_of: Instant) -> Vec<Effect> {
+    if generation != model.reading.generation {
+        return Vec::new();
+    }
+    let reading = &mut model.reading;
+    reading.in_flight = false;
+    let old = reading.as_of.replace(as_of);
+    model.now = model.now.max(as_of);
+    // The header says it to the second.
+    if old.is_none_or(|old| old.timestamp() != as_of.timestamp()) {
+        model.touch();
+    }
+    if model.reading.again {
+        request(model)
+    } else {
+        Vec::new()
+    }
 }
 
 fn as_they_are(page: &Page, others: &[OperationRow]) -> Vec<(OperationId, LookedAt)> {

@@ -23,6 +23,17 @@ pub fn count(counts: &Counts, tab: Tab) -> u64 {
     }
 }
 
+/// The same in words: the review list is counted up to a cap.
+pub fn counted(counts: &Counts, tab: Tab) -> String {
+    match count(counts, tab) {
+        n if tab == Tab::Review && n > MOST_SAID => format!("{MOST_SAID}+"),
+        n => format::grouped(&n.to_string()),
+    }
+}
+
+/// Most rows of the review list that are said to be so many.
+const MOST_SAID: u64 = 999;
+
 /// Draws all pages: lists with their counts, then the boards; in shorter words where the width asks
 /// for it.
 pub fn draw(model: &Model, frame: &mut Frame<'_>, area: Rect) {
@@ -91,14 +102,17 @@ fn tabs(model: &Model, form: Form) -> Vec<Span<'static>> {
             _ => span(theme, super::rule_role(model), theme.glyphs.bar),
         });
         let here = model.board.map_or(Place::List(model.tab), Place::Board) == place;
-        let count = model.counts.and_then(|c| counted(&c, place));
+        let count = model.counts.and_then(|c| count_at(&c, place));
         let waits = [Place::List(Tab::Review), Place::List(Tab::Unknown)].contains(&place);
         let role = match (here, waits && count.is_some_and(|c| c > 0)) {
             (true, _) => Role::Cursor,
             (false, true) => Role::Unknown,
             (false, false) => Role::Text,
         };
-        let shown = count.map_or_else(String::new, |c| format!(" {}", number(c, form)));
+        let shown = count.map_or_else(String::new, |c| match place {
+            Place::List(Tab::Review) if c > MOST_SAID => format!(" {MOST_SAID}+"),
+            _ => format!(" {}", number(c, form)),
+        });
         let name = name(place, form, here);
         let (key, pad) = ((n + 1) % 10, if form.padded { " " } else { "" });
         out.push(span(theme, role, format!("{pad}{key}{name}{shown}{pad}")));
@@ -107,7 +121,7 @@ fn tabs(model: &Model, form: Form) -> Vec<Span<'static>> {
 }
 
 /// The number that stands behind a page's name.
-fn counted(counts: &Counts, place: Place) -> Option<u64> {
+fn count_at(counts: &Counts, place: Place) -> Option<u64> {
     match place {
         Place::List(tab) => Some(count(counts, tab)),
         Place::Board(Board::Queue) => Some(counts.queued),
