@@ -32,7 +32,7 @@
 //! | [`demo`] | simulated customers, and the naive client to compare with | touches a real provider |
 //! | [`tui`] | the screen: a pure update, a pure view, effects at the edge | SQL, HTTP or waiting on its task |
 //! | [`cli`] | arguments, output, exit codes | rules |
-//! | [`clock`], [`config`], [`error`], [`telemetry`] | time as a value, settings and secrets, failures, logs | |
+//! | [`clock`], [`config`], [`error`], [`telemetry`], `http` | time as a value, settings and secrets, failures, logs, one request on one connection | |
 //!
 //! # Two pure hearts
 //!
@@ -81,5 +81,6 @@ pub mod ledger;
 pub mod provider;
 pub mod review;
 pub mod simulator;
+mod http;
 pub mod telemetry;
 pub mod tui;
