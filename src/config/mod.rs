@@ -25,6 +25,7 @@ use std::time::Duration;
 use crate::domain::guard::Role;
 use crate::domain::ids::{ProviderName, ReviewerName, ToolName};
 use crate::domain::policy::{Profile, Terms, ToolPolicy};
+use crate::domain::message::Language;
 use crate::engine::EngineConfig;
 
 pub use env::Env;
@@ -96,6 +97,7 @@ pub struct UiSection {
 }
 
 /// The colours of the screen.
+    /// In which customers are spoken to; the screen itself speaks English.
 #[derive(
     Clone,
     Copy,
@@ -133,24 +135,6 @@ pub enum TimeZone {
     #[default]
     Utc,
     Local,
-}
-
-/// The language of what is shown. This version has one; `ru` is refused as not in it.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    strum::IntoStaticStr,
-    strum::EnumString,
-    strum::VariantNames,
-)]
-#[strum(serialize_all = "snake_case")]
-pub enum Language {
-    #[default]
-    En,
 }
 
 impl Default for UiSection {

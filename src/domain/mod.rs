@@ -25,6 +25,7 @@ pub mod guard;
 pub mod identity;
 pub mod ids;
 pub mod key;
+pub mod message;
 pub mod money;
 pub mod opening;
 pub mod operation;
