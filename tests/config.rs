@@ -119,16 +119,22 @@ fn what_is_shown_reads_back_to_the_same() {
         [tools.issue_refund.caps.JPY]
         [reviewers."anna müller"]
         role = "lead"
+        [notify]
+        command = ["/usr/bin/tell", "a \"b\""]
+        webhook_file = "/run/hook"
+        webhook_format = "slack"
+        on = ["resolved", "unknown", "unknown"]
+        timeout = "3s"
         [ui]
         theme = "mono"
         timezone = "local"
+        language = "ru"
     "#;
     let shown = parse(text).expect("valid").show();
     assert_eq!(parse(&shown).expect("reads back").show(), shown);
     let c = parse(&shown).expect("reads back");
     assert_eq!(c.reviewers.values().next(), Some(&Role::Lead));
     let terms = c.terms();
-        language = "ru"
     let terms = terms.values().next().expect("terms");
     assert_eq!(terms.profile.settle_time, Duration::from_millis(500));
     assert_eq!(terms.policy.repeat, Repeat::Open);
@@ -150,7 +156,7 @@ type Mistake = (
 const MISTAKES: &[Mistake] = &[
     ("[engine]\nworkerz = 8", 2, "engine.workerz", "not known", "write workers"),
     ("colour = 1", 1, "colour", "not known", "known here"),
-    ("\n\n[notify]", 3, "notify", "not in this version", "remove"),
+    ("\n\n[notify]", 3, "notify", "nobody to tell", "webhook_env"),
     ("[ledger]\nbusy_timeout = \"5s\"", 2, "ledger.busy_timeout", "not in this version", "remove"),
     ("[providers.stripe]\nread_rate = 5", 2, "providers.stripe.read_rate", "not a rate", "5/s"),
     ("[providers.stripe]\nwebhook_secret_env = \"X\"", 2, "providers.stripe.webhook_secret_env", "not in this version", "remove"),
@@ -224,6 +230,7 @@ fn every_mistake_names_its_line_key_and_remedy() {
         let place = format!("{FILE}:{line}: ");
         assert!(e.to_string().starts_with(&place), "{e}");
         assert!(!e.to_string().contains("sk_live"), "I30: {e}");
+        assert!(!e.to_string().contains("services/"), "I30: {e}");
     }
 }
 

@@ -3,12 +3,13 @@
 //! Owns: the TOML file, environment variables, default paths, secrets. Never: opens a ledger or a
 //! connection; silently ignores a key. A key that is unknown, not enforced by this version, in a
 //! wrong unit or in an impossible combination is an error that names file, line, key and remedy.
-//! The parts: `read` walks the file, `sections`, `provider` and `tool` know the keys, `check` the combinations, `units`
+//! The parts: `read` walks the file, `sections`, `provider`, `tool` and `notify` know the keys, `check` the combinations, `units`
 //! the spelling of durations and rates, `show` writes the effective file, `env` and `paths` are the
 //! only places that read the environment. Tests: `tests/config.rs` and beside the code.
 
 mod check;
 mod env;
+mod notify;
 mod paths;
 mod provider;
 mod read;
@@ -24,11 +25,12 @@ use std::time::Duration;
 
 use crate::domain::guard::Role;
 use crate::domain::ids::{ProviderName, ReviewerName, ToolName};
-use crate::domain::policy::{Profile, Terms, ToolPolicy};
 use crate::domain::message::Language;
+use crate::domain::policy::{Profile, Terms, ToolPolicy};
 use crate::engine::EngineConfig;
 
 pub use env::Env;
+pub use notify::{NotifySection, WebhookAt, WebhookFormat};
 pub use paths::{Paths, ledger_path, os_user};
 pub use secret::{KeySource, Secret, SecretError};
 pub use units::{duration, show_duration, show_rate};
@@ -48,6 +50,8 @@ pub struct Config {
     pub tools: BTreeMap<ToolName, ToolSection>,
     /// Empty: the OS user alone acts, as lead.
     pub reviewers: BTreeMap<ReviewerName, Role>,
+    /// Absent: nobody outside is told of anything.
+    pub notify: Option<NotifySection>,
     pub ui: UiSection,
 }
 
@@ -93,11 +97,11 @@ pub struct UiSection {
     /// How often the screen reads the ledger without being told of a change.
     pub refresh: Duration,
     pub timezone: TimeZone,
+    /// In which customers are spoken to; the screen itself speaks English.
     pub language: Language,
 }
 
 /// The colours of the screen.
-    /// In which customers are spoken to; the screen itself speaks English.
 #[derive(
     Clone,
     Copy,
@@ -156,6 +160,7 @@ impl Default for Config {
             providers: BTreeMap::new(),
             tools: sections::default_tools(),
             reviewers: BTreeMap::new(),
+            notify: None,
             ui: UiSection::default(),
         }
     }

@@ -74,11 +74,22 @@ pub(super) fn parse(text: &str, file: &str) -> Result<Config, ConfigError> {
                 .insert(name_of(&name, &value)?, reviewer(value.table()?)?);
         }
     }
+    if let Some(value) = root.take("notify") {
+        config.notify = Some(notify::read(value.table()?)?);
+    }
     if let Some(value) = root.take("ui") {
         config.ui = ui(value.table()?)?;
     }
-    let known = ["ledger", "engine", "providers", "tools", "reviewers", "ui"];
-    root.finish(&known, &["notify"])?;
+    let known = [
+        "ledger",
+        "engine",
+        "providers",
+        "tools",
+        "reviewers",
+        "notify",
+        "ui",
+    ];
+    root.finish(&known, &[])?;
     check::tools_have_providers(&config, file)?;
     Ok(config)
 }

@@ -28,5 +28,6 @@ mod leaving;
 mod racing;
 mod starting;
 mod suspending;
+mod telling;
 mod typing;
 mod watching;
