@@ -290,6 +290,7 @@ fn stage_of(setup: samekey::tui::model::Setup) -> Stage {
         workers: 8,
         busy: 3,
         alarm: None,
+        notices: None,
     }));
     stage
 }
@@ -965,6 +966,7 @@ proptest! {
         stage.boards.facts[0].tool = name(&id);
         stage.give(Message::Health(EngineHealth {
             state: EngineState::Down(text.clone()), workers: 8, busy: 1, alarm: Some(text.clone()),
+            notices: None,
         }));
         stage.keys(["7", "8", "9", "0"][key]);
         assert_within(&buffer(&stage.model));

@@ -122,6 +122,7 @@ proptest! {
         stage.give(Message::Scoreboard(vec![text.clone(), text.clone()]));
         stage.give(Message::Health(EngineHealth {
             state: EngineState::Down(text.clone()), workers: 8, busy: 1, alarm: None,
+            notices: Some(text.clone()),
         }));
         stage.keys("6 j");
         match keys {

@@ -25,6 +25,7 @@ fn stage(size: (u16, u16)) -> Stage {
         workers: 8,
         busy: 3,
         alarm: None,
+        ..EngineHealth::default()
     }));
     stage
 }
@@ -181,6 +182,7 @@ fn an_old_screen_with_trouble_everywhere() {
         workers: 8,
         busy: 0,
         alarm: Some("the clock ran back 12 min".into()),
+        ..EngineHealth::default()
     }));
     stage.pass(12);
     snap("trouble", &stage);

@@ -63,6 +63,7 @@ impl Child {
             workers: 8,
             busy: 0,
             alarm: None,
+            ..EngineHealth::default()
         });
         Self {
             world,

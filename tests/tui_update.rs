@@ -409,10 +409,12 @@ fn engine_trouble_is_in_the_header_and_told_u32() {
         workers: 8,
         busy: 0,
         alarm: Some("the clock ran back".into()),
+        notices: Some("the webhook answered 500".into()),
     };
     stage.give(Message::Health(alarm));
     let text = stage.text();
     assert!(text.contains("not sending") && text.contains("nothing is sent: the clock ran back"));
+    assert!(text.contains("telling others fails: the webhook answered 500"));
 }
 
 #[test]

@@ -144,6 +144,14 @@ pub enum Command {
     /// The configuration: check, show, init
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Print the completions of a shell, to be put where it looks for them
+    Completions {
+        /// bash, elvish, fish, powershell or zsh
+        #[arg(value_name = "SHELL")]
+        shell: clap_complete::Shell,
+    },
+    /// Print the man page: `samekey man | man -l -`
+    Man,
 }
 
 /// `demo`.

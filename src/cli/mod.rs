@@ -14,6 +14,7 @@ mod config;
 mod demo;
 mod doctor;
 mod failure;
+mod manual;
 mod ops;
 mod report;
 mod screen;
@@ -77,6 +78,8 @@ async fn run(cx: &Context, cli: Cli) -> Result<Exit, Failure> {
         Some(Command::Doctor) => doctor::run(cx).await,
         Some(Command::Clock(command)) => clock::run(cx, &command).await,
         Some(Command::Config(command)) => config::run(cx, &command),
+        Some(Command::Completions { shell }) => manual::completions(cx, shell),
+        Some(Command::Man) => manual::page(cx),
     }
 }
 

@@ -155,7 +155,7 @@ impl<'a> Value<'a> {
     }
 
     /// The last part of the key.
-    fn name(&self) -> &str {
+    pub fn name(&self) -> &str {
         self.key.rsplit('.').next().unwrap_or_default()
     }
 
@@ -208,6 +208,23 @@ impl<'a> Value<'a> {
                 None => Err(self.error("has an entry that is not text", remedy.clone())),
             })
             .collect()
+    }
+
+    /// The values of a list, each with its place in the key.
+    pub fn list(&self) -> Result<Vec<Value<'a>>, ConfigError> {
+        let Some(list) = self.is.as_array() else {
+            return Err(self.error(
+                format!("is a {}, not a list", self.is_a()),
+                format!("put it in brackets: {} = [\"…\"]", self.name()),
+            ));
+        };
+        let values = list.iter().enumerate().map(|(n, value)| Value {
+            doc: self.doc,
+            key: format!("{}[{n}]", self.key),
+            at: value.span().start,
+            is: value.get_ref(),
+        });
+        Ok(values.collect())
     }
 
     pub fn duration(&self, allowed: RangeInclusive<Duration>) -> Result<Duration, ConfigError> {

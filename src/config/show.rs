@@ -2,7 +2,10 @@
 
 use std::fmt::{self, Write as _};
 
-use super::{Config, KeySource, ProviderSection, ToolSection, show_duration, show_rate};
+use super::{
+    Config, KeySource, NotifySection, ProviderSection, ToolSection, WebhookAt, show_duration,
+    show_rate,
+};
 use crate::domain::policy::Repeat;
 
 /// Everything, defaults included.
@@ -45,6 +48,9 @@ fn write(out: &mut String, c: &Config) -> fmt::Result {
             key(name.as_str())
         )?;
     }
+    if let Some(n) = &c.notify {
+        notify(out, n)?;
+    }
     let ui = &c.ui;
     let (theme, zone): (&str, &str) = (ui.theme.into(), ui.timezone.into());
     let language: &str = ui.language.into();
@@ -86,6 +92,32 @@ fn provider(out: &mut String, name: &str, p: &ProviderSection) -> fmt::Result {
         Some(account) => writeln!(out, "account = {}", quoted(account)),
         None => Ok(()),
     }
+}
+
+fn notify(out: &mut String, n: &NotifySection) -> fmt::Result {
+    let list = |texts: &mut dyn Iterator<Item = &str>| texts.map(quoted).collect::<Vec<_>>();
+    writeln!(out, "\n[notify]")?;
+    if let Some(command) = &n.command {
+        let words = list(&mut command.iter().map(String::as_str));
+        writeln!(out, "command = [{}]", words.join(", "))?;
+    }
+    match &n.webhook {
+        Some(WebhookAt::Url(url)) => writeln!(out, "webhook = {}", quoted(url))?,
+        Some(WebhookAt::Secret(KeySource::Env(name))) => {
+            writeln!(out, "webhook_env = {}", quoted(name))?;
+        }
+        Some(WebhookAt::Secret(KeySource::File(path))) => {
+            writeln!(out, "webhook_file = {}", quoted(&path.to_string_lossy()))?;
+        }
+        None => {}
+    }
+    if let Some(format) = n.format {
+        let format: &str = format.into();
+        writeln!(out, "webhook_format = \"{format}\"")?;
+    }
+    let on = list(&mut n.on.iter().map(|e| e.as_str()));
+    writeln!(out, "on = [{}]", on.join(", "))?;
+    writeln!(out, "timeout = \"{}\"", show_duration(n.timeout))
 }
 
 fn tool(out: &mut String, name: &str, t: &ToolSection, reachable: bool) -> fmt::Result {

@@ -3,7 +3,7 @@
 //! Owns the words of the protocol (status, effect, outcome class, verdict, proposal) and its rules.
 //! [`transition`] is the one function through which an operation changes; [`guard`] says what a
 //! person may do; [`opening`] says whether a call gets a row of its own; [`answer`] what a model
-//! hears. Never: waits, reads the time, draws lots, or knows of SQL, HTTP or a terminal.
+//! hears, [`message`] what its customer may hear. Never: waits, reads the time, draws lots, or knows of SQL, HTTP or a terminal.
 //! Tests: beside each file, and `tests/protocol/` for whole stories.
 
 #![cfg_attr(
@@ -26,7 +26,9 @@ pub mod guard;
 pub mod identity;
 pub mod ids;
 pub mod key;
+pub mod message;
 pub mod money;
+pub mod notice;
 pub mod opening;
 pub mod operation;
 pub mod outcome;

@@ -1,4 +1,4 @@
-//! The sweep: deadlines, attempts whose driver is gone, typed ids nobody fetched, probes of open
+//! The sweep: deadlines (and whom to warn of them), attempts whose driver is gone, typed ids nobody fetched, probes of open
 //! circuits. Nothing here sends an effect (L3, L4).
 
 use super::EngineDeps;
@@ -25,6 +25,7 @@ pub(super) async fn sweep(deps: &EngineDeps) -> Result<(), LedgerError> {
             tracing::error!(operation = %id, %error, "a row could not be swept");
         }
     }
+    deps.ledger.tell_expiring().await?;
     for state in deps.ledger.tools().await? {
         let CircuitState::Open { probe_at, .. } = state.circuit.state else {
             continue;

@@ -5,6 +5,7 @@
 //! open across a provider call. Tests: `tests/ledger/`, one suite for every store; `tests/verify/`.
 
 mod audit;
+mod notice;
 pub mod query;
 mod row;
 pub mod sqlite;
@@ -25,6 +26,7 @@ use crate::domain::ids::{
     ReviewerName, SessionId, ToolName,
 };
 use crate::domain::key::IdempotencyKey;
+use crate::domain::notice::NoticeEvent;
 use crate::domain::opening::{Got, Resolved};
 use crate::domain::operation::{Operation, OperationRow};
 use crate::domain::policy::Circuit;
@@ -32,6 +34,7 @@ use crate::domain::report::{Report, ReportQuery};
 use crate::domain::tool_call::{RefundArguments, ToolCall, ToolResult};
 use crate::domain::transition::{Event, Refusal, Step};
 
+pub use notice::{Channel, Notice, NoticeCounts, Went};
 pub use query::{
     AuditPage, AuditQuery, AuditRow, Audited, BucketSeen, CallPage, CallQuery, Counts, Detail,
     Filter, Listed, Mark, Page, PageQuery, Sort, Tab,
@@ -274,6 +277,21 @@ pub trait Ledger: Send + Sync {
     async fn accept_clock(&self, by: &ReviewerName) -> Result<(), LedgerError>;
     /// Whether the wall clock ran back behind the ledger's mark or away from the boot clock.
     async fn clock_alarm(&self) -> Result<bool, LedgerError>;
+
+    // --- notices -----------------------------------------------------------------------------------
+
+    /// Takes the oldest due notice of these events: for `lease` nobody else delivers it. Notices that
+    /// nobody delivered for a day are given up on the way.
+    async fn take_notice(
+        &self,
+        events: &[NoticeEvent],
+        lease: Duration,
+    ) -> Result<Option<Notice>, LedgerError>;
+    /// Writes how a delivery went.
+    async fn notice_went(&self, notice: &Notice, went: Went) -> Result<(), LedgerError>;
+    /// Tells of open rows whose key runs out soon, once per deadline; answers of how many.
+    async fn tell_expiring(&self) -> Result<u64, LedgerError>;
+    async fn notice_counts(&self) -> Result<NoticeCounts, LedgerError>;
 
     // --- reading -----------------------------------------------------------------------------------
 

@@ -4,7 +4,6 @@
 //! outcome (that is `domain`), retries, follows redirects, or touches the ledger. One attempt is one
 //! request on one fresh connection (I12). Tests: `tests/stripe/`.
 
-mod http;
 pub mod stripe;
 
 use std::sync::Arc;

@@ -2,6 +2,7 @@
 
 use super::Gate;
 use crate::domain::ids::{ProviderName, ProviderRef};
+use crate::domain::message::Language;
 use crate::ledger::Detail;
 use crate::ledger::view::{Lens, RowView};
 
@@ -16,6 +17,8 @@ impl Gate {
                 terms: &self.terms,
                 url: &url,
                 now: self.clock.now(),
+                // A row says nothing to customers.
+                language: Language::default(),
             },
         )
     }

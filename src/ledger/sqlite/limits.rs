@@ -8,7 +8,7 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use sqlx::SqliteConnection;
 
-use super::{Tx, store};
+use super::{Tx, notices, store};
 use crate::clock::Clock;
 use crate::domain::ids::{OperationId, ProviderName, ReviewerName, ToolName};
 use crate::domain::operation::OperationRow;
@@ -145,6 +145,7 @@ pub(super) async fn accept_clock(
         "DELETE FROM lookups WHERE began_at > ?",
         "DELETE FROM drives WHERE until > ? + 3600000000",
         "UPDATE tool_calls SET lease_until = 0 WHERE lease_until > ? + 3600000000",
+        "UPDATE notices SET next_at = 0 WHERE state = 'pending' AND next_at > ? + 3600000000",
     ];
     for sql in ahead {
         sqlx::query(sql)
@@ -261,11 +262,14 @@ pub(super) fn tool_state(c: &Columns<'_>) -> Result<ToolState, LedgerError> {
     })
 }
 
+/// Writes a circuit that moved; others hear of one that opened.
 pub(super) async fn set_circuit(
     tx: &mut Tx<'_>,
     tool: &ToolName,
+    before: &Circuit,
     circuit: &Circuit,
 ) -> Result<(), LedgerError> {
+    notices::circuit_moved(tx, tool, before, circuit).await?;
     let sql = "INSERT INTO tool_state (tool, circuit) VALUES (?, ?)
                ON CONFLICT (tool) DO UPDATE SET circuit = excluded.circuit";
     sqlx::query(sql)
@@ -297,7 +301,7 @@ pub(super) async fn attempt_ended(
         (circuit, pause) = circuit.credentials(status, Some(&row.order_id));
     }
     if circuit != known.circuit {
-        set_circuit(tx, &row.tool, &circuit).await?;
+        set_circuit(tx, &row.tool, &known.circuit, &circuit).await?;
     }
     if pause && known.paused.is_none() {
         self::pause(tx, &row.tool, Some(("engine".into(), "credentials".into()))).await?;
@@ -312,7 +316,7 @@ pub(super) async fn attempt_lost(tx: &mut Tx<'_>, row: &OperationRow) -> Result<
     if circuit == known.circuit {
         Ok(())
     } else {
-        set_circuit(tx, &row.tool, &circuit).await
+        set_circuit(tx, &row.tool, &known.circuit, &circuit).await
     }
 }
 
@@ -326,7 +330,7 @@ pub(super) async fn connection_failed(
     }
     let known = tool(tx, name).await?;
     let circuit = known.circuit.after(operation, Health::Ill, tx.now);
-    set_circuit(tx, name, &circuit).await
+    set_circuit(tx, name, &known.circuit, &circuit).await
 }
 
 /// Whether failures may open the tool's circuit.
@@ -341,7 +345,7 @@ pub(super) async fn probed(
 ) -> Result<(), LedgerError> {
     let known = tool(tx, name).await?;
     let circuit = known.circuit.probed(succeeded, tx.now);
-    set_circuit(tx, name, &circuit).await
+    set_circuit(tx, name, &known.circuit, &circuit).await
 }
 
 pub(super) async fn pause(
@@ -350,7 +354,7 @@ pub(super) async fn pause(
     by: Option<(String, String)>,
 ) -> Result<(), LedgerError> {
     let known = tool(tx, name).await?;
-    set_circuit(tx, name, &known.circuit).await?;
+    set_circuit(tx, name, &known.circuit, &known.circuit).await?;
     let (who, why) = by.unzip();
     tracing::info!(tool = %name, ?who, ?why, "pause");
     sqlx::query("UPDATE tool_state SET paused_by = ?, paused_reason = ? WHERE tool = ?")

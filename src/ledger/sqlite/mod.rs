@@ -12,6 +12,7 @@ mod files;
 mod fill;
 mod limits;
 mod narrow;
+mod notices;
 mod open;
 mod operations;
 mod pages;
@@ -38,8 +39,8 @@ use tokio::task::JoinHandle;
 
 use super::{
     Accepted, Applied, AuditPage, AuditQuery, BucketSeen, CallPage, CallQuery, Counts, Detail,
-    Drive, EngineSeen, LeasedCall, Ledger, LedgerError, LookupBusy, NewCall, OpenRow, Opening,
-    OrderRows, Page, PageQuery, Stamp, Still, ToolState,
+    Drive, EngineSeen, LeasedCall, Ledger, LedgerError, LookupBusy, NewCall, Notice, NoticeCounts,
+    OpenRow, Opening, OrderRows, Page, PageQuery, Stamp, Still, ToolState, Went,
 };
 use crate::clock::Clock;
 use crate::domain::Instant;
@@ -47,6 +48,7 @@ use crate::domain::ids::{
     AgentName, CallId, EngineId, OperationId, OrderId, PaymentId, ProviderName, ProviderRef,
     ReviewerName, ToolName,
 };
+use crate::domain::notice::NoticeEvent;
 use crate::domain::operation::OperationRow;
 use crate::domain::policy::Terms;
 use crate::domain::report::{Report, ReportQuery};
@@ -438,6 +440,46 @@ impl Ledger for SqliteLedger {
             Ok(!time.trusted)
         })
         .await
+    }
+
+    async fn take_notice(
+        &self,
+        events: &[NoticeEvent],
+        lease: Duration,
+    ) -> Result<Option<Notice>, LedgerError> {
+        let events = events.to_vec();
+        let wanted = events.clone();
+        // Looked for by a reader, so that nobody waits for the writer while there is nothing.
+        let due = self.read(|inner| async move { notices::is_any_due(&inner, &wanted).await });
+        if !due.await? {
+            return Ok(None);
+        }
+        self.write(move |mut tx| {
+            Box::pin(async move { notices::take(&mut tx, &events, lease).await })
+        })
+        .await
+    }
+
+    async fn notice_went(&self, notice: &Notice, went: Went) -> Result<(), LedgerError> {
+        let notice = notice.clone();
+        self.write(move |mut tx| {
+            Box::pin(async move { notices::went(&mut tx, &notice, &went).await })
+        })
+        .await
+    }
+
+    async fn tell_expiring(&self) -> Result<u64, LedgerError> {
+        let any = self.read(|inner| async move { notices::is_any_expiring(&inner).await });
+        if !any.await? {
+            return Ok(0);
+        }
+        self.write(|mut tx| Box::pin(async move { notices::tell_expiring(&mut tx).await }))
+            .await
+    }
+
+    async fn notice_counts(&self) -> Result<NoticeCounts, LedgerError> {
+        self.read(|inner| async move { notices::counts(&inner).await })
+            .await
     }
 
     async fn page(&self, query: &PageQuery) -> Result<Page, LedgerError> {

@@ -6,13 +6,14 @@ use std::time::Duration;
 use serde_json::json;
 use sqlx::Row;
 
-use super::{Tx, calls, limits, store};
+use super::{Tx, calls, limits, notices, store};
 use crate::domain::attempt::Attempt;
 use crate::domain::ids::{Actor, AgentName, CallId, OperationId};
 use crate::domain::key::hex_digest;
 use crate::domain::opening::{self, Got};
 use crate::domain::operation::{Effect, Operation, OperationRow, Status};
 use crate::domain::review_event::Act;
+use crate::domain::tool_call::ToolResult;
 use crate::domain::transition::{
     Action, AuditEntry, Authorise, Event, Lookup, Next, Refusal, Step, transition,
 };
@@ -49,6 +50,7 @@ pub(super) async fn open(
     }
     let opened = opened_within(tx, &new).await?;
     if let Err(answer) = opening::check(&rows, args, &new.resolved, policy, opened) {
+        tell_cap(tx, &new, opened, &answer).await?;
         return Ok(Opening::Answer(answer));
     }
     let held = opening::needs_approval(policy, args);
@@ -57,6 +59,28 @@ pub(super) async fn open(
     store::insert(tx, &row, &audit).await?;
     calls::link(tx, call, &row.id).await?;
     Ok(Opening::Opened(row.id))
+}
+
+/// Others hear of a call that was rejected because of a cap of its currency.
+async fn tell_cap(
+    tx: &mut Tx<'_>,
+    new: &OpenRow,
+    opened: i64,
+    answer: &ToolResult,
+) -> Result<(), LedgerError> {
+    let money = new.arguments.money;
+    let policy = &tx.terms(&new.tool)?.policy;
+    if !policy.caps.contains_key(&money.currency()) {
+        return Ok(());
+    }
+    let cap = opening::caps(policy, money.currency(), money.minor(), opened);
+    match (answer, cap) {
+        // Not where something else stood in its way first.
+        (ToolResult::Rejected { reason, .. }, Some(why)) if reason.as_str() == why => {
+            notices::cap_reached(tx, &new.tool, money.currency(), &why).await
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The audit entry of a new row.
@@ -244,7 +268,7 @@ pub(super) async fn authorise(tx: &mut Tx<'_>, id: &OperationId, call: &LeasedCa
             limits::fill(tx, &name, bucket).await?;
         }
         if let Some(circuit) = circuit.filter(|c| *c != tool.circuit) {
-            limits::set_circuit(tx, &row.tool, &circuit).await?;
+            limits::set_circuit(tx, &row.tool, &tool.circuit, &circuit).await?;
         }
     }
     Ok(done)

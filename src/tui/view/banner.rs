@@ -70,6 +70,9 @@ fn told(model: &Model) -> Vec<(Role, String)> {
         }
         _ => {}
     }
+    if let Some(why) = &model.health.notices {
+        told.push((Role::Warn, format!("telling others fails: {why}")));
+    }
     for standing in &model.standing {
         told.push((Role::Warn, format!("{}: {}", standing.tool, standing.why)));
     }
