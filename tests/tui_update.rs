@@ -40,7 +40,8 @@ fn numbers_and_tab_choose_the_list() {
         ("1", Tab::Review),
         ("tab", Tab::Open),
         ("backtab", Tab::Review),
-        ("backtab", Tab::All),
+        // The boards lie between.
+        ("backtab backtab backtab backtab backtab", Tab::All),
     ] {
         stage.keys(key);
         assert_eq!(stage.model.tab, tab, "{key}");
@@ -178,10 +179,7 @@ fn a_filter_is_applied_shown_and_cleared() {
     assert_eq!(stage.model.filter.order.as_deref(), Some("4417"));
     let text = stage.text();
     assert!(text.contains("filter order:4417 status:unknown"));
-    assert!(
-        text.contains("3 Unknown 3"),
-        "U28: the count is not filtered"
-    );
+    assert!(text.contains("3 Unk 3"), "U28: the count is not filtered");
     stage.keys("esc");
     assert_eq!(stage.model.filter, Filter::default());
     assert!(stage.model.filter_text.is_empty());

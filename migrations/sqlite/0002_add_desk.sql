@@ -103,3 +103,11 @@ WHEN NEW.event IS NOT OLD.event OR NEW.subject IS NOT OLD.subject OR NEW.operati
   OR NEW.mark IS NOT OLD.mark OR NEW.at IS NOT OLD.at OR (OLD.state <> 'pending' AND NEW.state IS NOT OLD.state)
   OR NEW.tries < OLD.tries
 BEGIN SELECT RAISE(ABORT, 'a notice says what it said'); END;
+
+-- What the boards filter by and is rare among very many.
+CREATE INDEX tool_calls_held ON tool_calls (state, accepted_at) WHERE state = 'held';
+CREATE INDEX tool_calls_undelivered ON tool_calls (delivery, accepted_at) WHERE delivery IN ('pending', 'delivery_unknown');
+CREATE INDEX audit_by_person ON audit (actor, audit_id) WHERE actor <> 'engine';
+CREATE INDEX audit_by_action ON audit (action, audit_id) WHERE action NOT IN ('opened', 'authorised', 'finished');
+-- The report reads operations by created_at: it needs an index that begins with it. `order:` on the queue
+-- finds operations by order_id alone.

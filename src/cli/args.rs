@@ -132,6 +132,8 @@ pub enum Command {
     Tools(ToolsCommand),
     /// The simulated provider alone
     Sim(SimArgs),
+    /// What happened: outcomes, money, time to resolution
+    Report(ReportArgs),
     /// Audit the ledger against every invariant; read-only
     Verify,
     /// Check the environment
@@ -388,6 +390,24 @@ pub struct PauseArgs {
     pub note: Option<String>,
 }
 
+/// `report`.
+#[derive(Clone, Debug, Args)]
+pub struct ReportArgs {
+    /// Operations opened within this time, such as 1h, 24h or 7d; or all
+    #[arg(long, value_name = "TIME", default_value = "24h", value_parser = since)]
+    pub since: Since,
+    /// Operations of this tool
+    #[arg(long, value_name = "T")]
+    pub tool: Option<ToolName>,
+    /// Print CSV, one figure a line
+    #[arg(long, conflicts_with = "json")]
+    pub csv: bool,
+}
+
+/// How far a report reaches back; empty: to the beginning of the ledger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Since(pub Option<std::time::Duration>);
+
 /// `sim`.
 #[derive(Clone, Debug, Args)]
 pub struct SimArgs {
@@ -443,6 +463,18 @@ fn instant(text: &str) -> Result<crate::domain::Instant, String> {
     chrono::DateTime::parse_from_rfc3339(text)
         .map(|at| at.to_utc())
         .map_err(|_| "write an instant with its zone, as in 2026-01-31T14:00:00Z".to_owned())
+}
+
+fn since(text: &str) -> Result<Since, String> {
+    if text == "all" {
+        return Ok(Since(None));
+    }
+    let span =
+        crate::config::duration(text).map_err(|why| format!("it {why}; write 24h or all"))?;
+    if span.is_zero() {
+        return Err("a span of no length has no operations; write 24h or all".to_owned());
+    }
+    Ok(Since(Some(span)))
 }
 
 fn word<T: std::str::FromStr>(text: &str, words: &str) -> Result<T, String> {

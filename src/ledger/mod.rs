@@ -28,6 +28,7 @@ use crate::domain::key::IdempotencyKey;
 use crate::domain::opening::{Got, Resolved};
 use crate::domain::operation::{Operation, OperationRow};
 use crate::domain::policy::Circuit;
+use crate::domain::report::{Report, ReportQuery};
 use crate::domain::tool_call::{RefundArguments, ToolCall, ToolResult};
 use crate::domain::transition::{Event, Refusal, Step};
 
@@ -282,8 +283,12 @@ pub trait Ledger: Send + Sync {
     async fn rows(&self, operations: &[OperationId]) -> Result<Vec<OperationRow>, LedgerError>;
     async fn call(&self, agent: &AgentName, id: &CallId) -> Result<Option<ToolCall>, LedgerError>;
     async fn calls(&self, query: &CallQuery) -> Result<CallPage, LedgerError>;
+    /// Those of these calls that there are, as they stand now.
+    async fn calls_of(&self, ids: &[(AgentName, CallId)]) -> Result<Vec<ToolCall>, LedgerError>;
     /// Audit entries of all operations, newest first.
     async fn audit(&self, query: &AuditQuery) -> Result<AuditPage, LedgerError>;
+    /// The figures of a span, in one pass over its operations. Takes seconds on a large ledger.
+    async fn report(&self, query: &ReportQuery) -> Result<Report, LedgerError>;
     /// Shared rates that are partly used up.
     async fn buckets(&self) -> Result<Vec<BucketSeen>, LedgerError>;
     async fn tools(&self) -> Result<Vec<ToolState>, LedgerError>;

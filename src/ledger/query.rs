@@ -166,6 +166,8 @@ pub struct CallQuery {
     pub tool: Option<ToolName>,
     pub order: Option<OrderId>,
     pub session: Option<SessionId>,
+    /// Oldest first instead.
+    pub ascending: bool,
     /// Continues behind this call (keyset, not offset).
     pub after: Option<(AgentName, CallId)>,
     pub limit: u32,
@@ -185,6 +187,8 @@ pub struct AuditQuery {
     /// Exactly, as in `reviewer:ann` or `engine`.
     pub actor: Option<String>,
     pub action: Option<String>,
+    /// Oldest first instead.
+    pub ascending: bool,
     /// Continues behind the entry of this number (keyset, not offset).
     pub after: Option<i64>,
     pub limit: u32,
@@ -207,11 +211,11 @@ pub struct AuditPage {
     pub more: bool,
 }
 
-/// How much of a shared rate is used up.
+/// A shared rate that was used: tokens are spaced evenly, so until `full_at` there is none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BucketSeen {
-    /// As the ledger names it: `send:TOOL`, `read:PROVIDER`.
+    /// As the ledger names it: `tool:TOOL`, `provider:PROVIDER` (attempts), `read:PROVIDER`.
     pub name: String,
-    /// When it is full again.
+    /// When the next token is there.
     pub full_at: Instant,
 }

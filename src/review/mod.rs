@@ -186,6 +186,12 @@ impl Gate {
             .ok_or_else(|| GateError::NoTool(tool.clone()))
     }
 
+    /// The terms of all tools that are configured here.
+    #[must_use]
+    pub fn all_terms(&self) -> &BTreeMap<ToolName, Terms> {
+        &self.terms
+    }
+
     /// Which closings are allowed now, and why not the others.
     ///
     /// # Errors

@@ -54,6 +54,9 @@ pub enum Action {
     Pause,
     Times,
     Wide,
+    /// A shorter, a longer span of the report.
+    Shorter,
+    Longer,
     /// Timeline or evidence, in the detail.
     Evidence,
     /// Marks the row for copy, export and lookups; never for closing (U18).

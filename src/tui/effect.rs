@@ -6,6 +6,7 @@
 //! `tests/tui_terminal.rs`.
 
 mod acting;
+mod boards;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc};
 
 use super::action::{Frozen, Wish};
+use super::board::{Asking, BoardQuery};
 use super::message::{
     DetailView, Edge, Engines, Failure, Loaded, Message, PageQuery, Standing, Tab,
 };
@@ -43,6 +45,8 @@ pub enum Effect {
         serial: u64,
         id: OperationId,
     },
+    /// A reading for a board.
+    Board(Box<Asking<BoardQuery>>),
     Ask {
         serial: u64,
         frozen: Frozen,
@@ -190,6 +194,7 @@ impl Runner {
                 let result = self.detail(&id).await.map_err(|e| e.to_string());
                 Some(Message::Detail { serial, id, result })
             }
+            Effect::Board(asking) => Some(self.board(*asking).await),
             Effect::Ask { serial, frozen } => {
                 let result = self.ask(&frozen).await.map(Box::new);
                 Some(Message::Asked { serial, result })
@@ -372,6 +377,7 @@ fn lost(effect: &Effect, why: &str) -> Option<Message> {
             id: id.clone(),
             result: Err(why()),
         },
+        Effect::Board(asking) => boards::lost(asking, why()),
         Effect::Ask { serial, .. } => Message::Asked {
             serial: *serial,
             result: Err(why()),

@@ -149,9 +149,9 @@ pub fn money(money: Money) -> String {
     minor(money.minor(), money.currency())
 }
 
-/// Minor units of a currency as [`money`], also for what is no positive amount.
+/// Minor units of a currency as [`money`], also for sums and what is no positive amount.
 #[must_use]
-pub fn minor(minor: i64, currency: Currency) -> String {
+pub fn minor(minor: impl Into<i128>, currency: Currency) -> String {
     format!("{} {}", currency.code(), grouped(&decimal(minor, currency)))
 }
 
@@ -199,6 +199,15 @@ pub fn span(duration: Duration) -> String {
     }
 }
 
+/// How long something took: hundredths of a second where it was short.
+#[must_use]
+pub fn took(duration: Duration) -> String {
+    match duration.as_millis() {
+        ms @ ..10_000 => format!("{}.{:02}s", ms / 1_000, ms / 10 % 100),
+        _ => span(duration),
+    }
+}
+
 /// How long ago.
 #[must_use]
 pub fn age(then: Instant, now: Instant) -> String {
@@ -213,6 +222,24 @@ pub fn left(until: Instant, now: Instant) -> String {
     } else {
         span(since(now, until))
     }
+}
+
+/// Numbers as a row of marks, at most `columns` of them: neighbours are added up where there are more.
+/// Nothing is the lowest mark, anything at all a higher one.
+#[must_use]
+pub fn spark(values: &[u64], columns: usize, marks: &[&str; 8]) -> String {
+    let each = values.len().div_ceil(columns.max(1)).max(1);
+    let sums: Vec<u64> = values
+        .chunks(each)
+        .map(|c| c.iter().fold(0, |sum: u64, n| sum.saturating_add(*n)))
+        .collect();
+    let most = sums.iter().copied().max().unwrap_or(0).max(1);
+    let mark = |n: u64| {
+        let level = u128::from(n) * 7 / u128::from(most);
+        let level = usize::try_from(level).unwrap_or(7);
+        marks[level.max(usize::from(n > 0)).min(7)]
+    };
+    sums.into_iter().map(mark).collect()
 }
 
 /// A writer of instants: one for the whole screen, so that all carry the same zone (U25).

@@ -12,6 +12,7 @@ pub use crate::ledger::query::{
 };
 
 use super::action::{Asked, LookedAt};
+use super::board::{Asking, BoardLoaded};
 use super::keymap::Key;
 use crate::domain::Instant;
 use crate::domain::guard::Ruling;
@@ -58,6 +59,8 @@ pub enum Message {
         id: OperationId,
         result: Result<Option<Box<DetailView>>, String>,
     },
+    /// What a board asked for.
+    Board(Box<Asking<Result<BoardLoaded, String>>>),
     Asked {
         serial: u64,
         result: Result<Box<Asked>, String>,

@@ -14,6 +14,7 @@ pub mod input;
 pub mod keymap;
 pub mod message;
 pub mod model;
+pub mod pulse;
 pub mod query;
 pub mod selection;
 pub mod terminal;

@@ -9,11 +9,13 @@ use std::time::Duration;
 use chrono::FixedOffset;
 
 use super::action::{Access, Asked, Frozen, LookedAt, Person};
+use super::board::{Board, Boards};
 use super::format::{Stamp, Times};
 use super::keymap::{Context, Key, Keymap};
 use super::message::{
     Counts, DetailView, EngineHealth, Engines, Filter, PageQuery, Sort, Standing, Tab,
 };
+use super::pulse::Pulse;
 use super::query::Fault;
 use super::selection::{List, PAGE};
 use super::text_field::TextField;
@@ -228,7 +230,10 @@ pub struct Model {
     pub size: (u16, u16),
     pub tab: Tab,
     /// The board that is shown instead of the list, if one is.
-    pub board: Option<super::board::Board>,
+    pub board: Option<Board>,
+    pub boards: Boards,
+    /// How much was closed lately.
+    pub pulse: Pulse,
     pub filter: Filter,
     /// The filter as written.
     pub filter_text: String,
@@ -286,6 +291,8 @@ impl Model {
             size: setup.size,
             tab: Tab::Review,
             board: None,
+            boards: Boards::default(),
+            pulse: Pulse::default(),
             filter: Filter::default(),
             filter_text: String::new(),
             filter_edit: None,
@@ -319,8 +326,13 @@ impl Model {
 
     /// Gives the list the height that the layout has for it.
     pub fn fit(&mut self) {
-        let height = super::view::layout::of(self).rows();
-        self.list.set_height(height);
+        let regions = super::view::layout::of(self);
+        self.list.set_height(regions.rows());
+        if self.board.is_some() {
+            let height = usize::from(regions.board.height.saturating_sub(1));
+            self.boards.queue.list.set_height(height);
+            self.boards.audit.list.set_height(height);
+        }
     }
 
     /// Says `text` on the lower rule for eight seconds.
@@ -370,10 +382,27 @@ impl Model {
         }
     }
 
+    /// When what the screen shows was read: the older of the list's and the board's reading. A report
+    /// carries its own.
+    #[must_use]
+    pub fn as_of(&self) -> Option<Instant> {
+        let list = self.reading.as_of?;
+        let board = self.board.filter(|b| *b != Board::Report);
+        let board = board.and_then(|b| self.boards.reading(b).as_of);
+        Some(board.map_or(list, |b| b.min(list)))
+    }
+
+    /// The tool under the cursor of the engine board.
+    #[must_use]
+    pub fn tool_under_cursor(&self) -> Option<ToolName> {
+        let engine = self.board == Some(Board::Engine);
+        self.boards.engine.cursor.clone().filter(|_| engine)
+    }
+
     /// How old what the screen shows is.
     #[must_use]
     pub fn freshness(&self) -> Freshness {
-        let Some(as_of) = self.reading.as_of else {
+        let Some(as_of) = self.as_of() else {
             return Freshness::Never;
         };
         let age = since(as_of, self.now);

@@ -184,6 +184,8 @@ pub struct Glyphs {
     pub held: &'static str,
     pub alarm: &'static str,
     pub gone: &'static str,
+    /// From nothing to most, for sparklines; the last one also fills bars.
+    pub spark: [&'static str; 8],
     pub border: border::Set<'static>,
 }
 
@@ -218,6 +220,7 @@ const UNICODE: Glyphs = Glyphs {
     held: "‖",
     alarm: "!",
     gone: "×",
+    spark: ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"],
     border: border::PLAIN,
 };
 
@@ -239,6 +242,7 @@ const ASCII: Glyphs = Glyphs {
     held: "=",
     alarm: "!",
     gone: "x",
+    spark: ["_", ".", ":", "-", "=", "+", "*", "#"],
     border: border::Set {
         top_left: "+",
         top_right: "+",

@@ -1,10 +1,12 @@
 //! `(Model, Message) → effects`: everything the screen decides, without touching the outside.
 //!
-//! Owns: dispatch by message; [`reading`] what is read and shown, [`keys`] what a key does,
-//! [`asking`] and [`confirming`] everything on the way to a write. Never: waits, reads a clock, logs, or writes.
-//! Tests: `tests/tui_update.rs`, `tests/tui_safety.rs`, `tests/tui_properties.rs`.
+//! Owns: dispatch by message; [`reading`] what is read and shown, [`keys`] what a key does, [`boards`]
+//! the same for the boards, [`asking`] and [`confirming`] everything on the way to a write. Never: waits,
+//! reads a clock, logs, or writes. Tests: `tests/tui_update.rs`, `tests/tui_safety.rs`,
+//! `tests/tui_properties.rs`.
 
 mod asking;
+mod boards;
 mod confirming;
 mod keys;
 mod reading;
@@ -56,6 +58,7 @@ pub fn update(model: &mut Model, message: Message) -> Vec<Effect> {
             result,
         } => reading::more(model, generation, edge, result),
         Message::Detail { serial, id, result } => reading::detail(model, serial, &id, result),
+        Message::Board(answer) => boards::answered(model, *answer),
         Message::Asked { serial, result } => {
             asking::asked(model, serial, result);
             Vec::new()
@@ -105,6 +108,7 @@ fn tick(model: &mut Model, now: Instant) {
         model.touch();
     }
     let ages = !model.list.entries().is_empty()
+        || model.board.is_some()
         || model.dialog.is_some()
         || model.quitting.is_some()
         || fresh != super::model::Freshness::Fresh;

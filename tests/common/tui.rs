@@ -20,14 +20,18 @@ use samekey::domain::money::Money;
 use samekey::domain::operation::*;
 use samekey::domain::outcome::OutcomeClass;
 use samekey::domain::policy::{Profile, Terms, ToolPolicy};
+use samekey::domain::report::{Fact, Fold};
 use samekey::domain::tool_call::{CallState, Delivery, ToolCall, ToolResult};
 use samekey::domain::{Instant, earlier, later};
+use samekey::ledger::{AuditPage, AuditQuery, Audited, CallPage, CallQuery};
 use samekey::tui::action::{Access, Ask, Asked, Level, Person, Subject};
+use samekey::tui::board::{Asking, Board, BoardAnswer, BoardLoaded, BoardQuery, EngineView};
 use samekey::tui::effect::Effect;
 use samekey::tui::format::Times;
 use samekey::tui::keymap::{Key, Keymap};
 use samekey::tui::message::*;
 use samekey::tui::model::{Environment, Model, Setup};
+use samekey::tui::selection::Row as _;
 use samekey::tui::theme::{Theme, ThemeName};
 use samekey::tui::update::{start, update};
 use samekey::tui::view::view;
@@ -409,6 +413,116 @@ pub struct Stage {
     /// The ledger does not answer.
     pub deaf: bool,
     pub standing: Vec<Standing>,
+    pub boards: BoardWorld,
+    /// Questions of boards wait, those of lists are answered.
+    pub deaf_boards: bool,
+    /// Questions that boards asked.
+    asked: Vec<Board>,
+}
+
+/// What the ledger would tell the boards.
+#[derive(Clone, Debug, Default)]
+pub struct BoardWorld {
+    /// Newest first.
+    pub calls: Vec<ToolCall>,
+    /// Newest first.
+    pub audit: Vec<Audited>,
+    pub engine: EngineView,
+    pub facts: Vec<Fact>,
+    pub oldest_unknown: Option<(OperationId, Instant)>,
+}
+
+impl BoardWorld {
+    fn answer(&self, asking: &Asking<BoardQuery>, now: Instant) -> Message {
+        let reversed = asking.edge.is_some_and(|e| e != Edge::Below);
+        let answer = match &asking.what {
+            BoardQuery::Calls(query, shown) => {
+                let mut page = self.calls(query);
+                let others = self.calls.iter().filter(|c| {
+                    shown.contains(&c.id()) && !page.calls.iter().any(|p| p.id() == c.id())
+                });
+                let others = others.cloned().collect();
+                if reversed {
+                    page.calls.reverse();
+                }
+                BoardAnswer::Calls(page, others)
+            }
+            BoardQuery::Audit(query) => {
+                let mut page = self.audit(query);
+                if reversed {
+                    page.rows.reverse();
+                }
+                BoardAnswer::Audit(page)
+            }
+            BoardQuery::Engine => BoardAnswer::Engine(EngineView {
+                as_of: Some(now),
+                ..self.engine.clone()
+            }),
+            BoardQuery::Report(query) => {
+                let mut fold = Fold::new(query, query.since.unwrap_or_else(|| ago(86_400 * 30)));
+                let within = |f: &&Fact| query.since.is_none_or(|since| f.created_at >= since);
+                for fact in self.facts.iter().filter(within) {
+                    fold.add(fact);
+                }
+                BoardAnswer::Report(fold.report(self.oldest_unknown.clone()))
+            }
+        };
+        Message::Board(Box::new(Asking {
+            board: asking.board,
+            generation: asking.generation,
+            edge: asking.edge,
+            what: Ok(BoardLoaded {
+                as_of: now,
+                took: Duration::from_millis(40),
+                answer,
+            }),
+        }))
+    }
+
+    fn calls(&self, query: &CallQuery) -> CallPage {
+        let fits = |c: &&ToolCall| {
+            query.state.is_none_or(|s| s == c.state)
+                && query.delivery.is_none_or(|d| d == c.delivery)
+                && query.tool.as_ref().is_none_or(|t| *t == c.tool)
+                && query
+                    .session
+                    .as_ref()
+                    .is_none_or(|s| Some(s) == c.session.as_ref())
+        };
+        let mut calls: Vec<ToolCall> = self.calls.iter().filter(fits).cloned().collect();
+        if query.ascending {
+            calls.reverse();
+        }
+        if let Some(after) = &query.after {
+            let at = calls.iter().position(|c| c.id() == *after);
+            calls = calls.split_off(at.map_or(0, |i| i + 1));
+        }
+        let more = calls.len() > query.limit as usize;
+        calls.truncate(query.limit as usize);
+        CallPage { calls, more }
+    }
+
+    fn audit(&self, query: &AuditQuery) -> AuditPage {
+        let fits = |a: &&Audited| {
+            query
+                .operation
+                .as_ref()
+                .is_none_or(|o| *o == a.operation_id)
+                && query.actor.as_ref().is_none_or(|w| *w == a.entry.actor)
+                && query.action.as_ref().is_none_or(|w| *w == a.entry.action)
+        };
+        let mut rows: Vec<Audited> = self.audit.iter().filter(fits).cloned().collect();
+        if query.ascending {
+            rows.reverse();
+        }
+        if let Some(after) = query.after {
+            let at = rows.iter().position(|a| a.audit_id == after);
+            rows = rows.split_off(at.map_or(0, |i| i + 1));
+        }
+        let more = rows.len() > query.limit as usize;
+        rows.truncate(query.limit as usize);
+        AuditPage { rows, more }
+    }
 }
 
 impl Stage {
@@ -420,6 +534,9 @@ impl Stage {
             waiting: Vec::new(),
             deaf: false,
             standing: Vec::new(),
+            boards: BoardWorld::default(),
+            deaf_boards: false,
+            asked: Vec::new(),
         };
         let effects = start(&mut stage.model);
         stage.serve(effects);
@@ -438,8 +555,13 @@ impl Stage {
 
     fn serve(&mut self, effects: Vec<Effect>) {
         for effect in effects {
+            let mut deaf = self.deaf;
+            if let Effect::Board(asking) = &effect {
+                self.asked.push(asking.board);
+                deaf |= self.deaf_boards;
+            }
             match self.answer(&effect) {
-                Some(message) if !self.deaf => self.give(message),
+                Some(message) if !deaf => self.give(message),
                 _ => self.waiting.push(effect),
             }
         }
@@ -491,6 +613,7 @@ impl Stage {
                     result: Ok(page),
                 })
             }
+            Effect::Board(asking) => Some(self.boards.answer(asking, self.model.now)),
             Effect::Detail { serial, id } => {
                 let found = self.rows.iter().find(|l| l.row.id == *id);
                 Some(Message::Detail {
@@ -501,6 +624,16 @@ impl Stage {
             }
             _ => None,
         }
+    }
+
+    /// What the ledger tells a board now.
+    pub fn boards_answer(&self, asking: &Asking<BoardQuery>) -> Message {
+        self.boards.answer(asking, self.model.now)
+    }
+
+    /// How often a board asked the ledger.
+    pub fn asked_boards(&self, board: Board) -> usize {
+        self.asked.iter().filter(|b| **b == board).count()
     }
 
     /// The ledger's paging, over the rows as they stand; `ascending` turns them round.

@@ -5,11 +5,13 @@
 //! (`traps.md`, finding 1). Never: decides; it calls `domain` inside the transaction.
 
 mod calls;
+mod feeds;
 mod files;
 mod limits;
 mod open;
 mod operations;
 mod read;
+mod report;
 mod store;
 
 use std::collections::BTreeMap;
@@ -38,6 +40,7 @@ use crate::domain::ids::{
 };
 use crate::domain::operation::OperationRow;
 use crate::domain::policy::Terms;
+use crate::domain::report::{Report, ReportQuery};
 use crate::domain::tool_call::{RefundArguments, ToolCall, ToolResult};
 use crate::domain::transition::Event;
 
@@ -453,13 +456,25 @@ impl Ledger for SqliteLedger {
 
     async fn calls(&self, query: &CallQuery) -> Result<CallPage, LedgerError> {
         let query = query.clone();
-        self.read(|inner| async move { read::calls(&inner, &query).await })
+        self.read(|inner| async move { feeds::calls(&inner, &query).await })
+            .await
+    }
+
+    async fn calls_of(&self, ids: &[(AgentName, CallId)]) -> Result<Vec<ToolCall>, LedgerError> {
+        let ids = ids.to_vec();
+        self.read(move |inner| async move { feeds::calls_of(&inner, &ids).await })
             .await
     }
 
     async fn audit(&self, query: &AuditQuery) -> Result<AuditPage, LedgerError> {
         let query = query.clone();
-        self.read(move |inner| async move { read::audit(&inner, &query).await })
+        self.read(move |inner| async move { feeds::audit(&inner, &query).await })
+            .await
+    }
+
+    async fn report(&self, query: &ReportQuery) -> Result<Report, LedgerError> {
+        let query = query.clone();
+        self.read(move |inner| async move { report::report(&inner, &query).await })
             .await
     }
 

@@ -6,7 +6,7 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, SqliteConnection, SqlitePool};
 
 use super::{Inner, limits, store, terms};
-use crate::domain::ids::{AgentName, CallId, OperationId, OrderId, PaymentId, SessionId, ToolName};
+use crate::domain::ids::{AgentName, CallId, OperationId, PaymentId, ToolName};
 use crate::domain::opening;
 use crate::domain::operation::OperationRow;
 use crate::domain::policy::ProviderKind;
@@ -14,14 +14,13 @@ use crate::domain::tool_call::{RefundArguments, ToolCall};
 use crate::domain::{earlier, later};
 use crate::ledger::row::{self, Columns, micros};
 use crate::ledger::{
-    AuditPage, AuditQuery, AuditRow, Audited, BucketSeen, CallPage, CallQuery, Counts, Detail,
-    EngineSeen, LedgerError, Listed, LookupBusy, OrderRows, Page, PageQuery, Sort, Stamp, Tab,
-    ToolState,
+    AuditRow, BucketSeen, Counts, Detail, EngineSeen, LedgerError, Listed, LookupBusy, OrderRows,
+    Page, PageQuery, Sort, Stamp, Tab, ToolState,
 };
 
-type Pooled = sqlx::pool::PoolConnection<sqlx::Sqlite>;
+pub(super) type Pooled = sqlx::pool::PoolConnection<sqlx::Sqlite>;
 
-async fn reader(pool: &SqlitePool) -> Result<Pooled, LedgerError> {
+pub(super) async fn reader(pool: &SqlitePool) -> Result<Pooled, LedgerError> {
     pool.acquire().await.map_err(store::failed)
 }
 
@@ -271,7 +270,7 @@ pub(super) async fn detail(
     Ok(Some(detail))
 }
 
-fn audit_row(found: &SqliteRow) -> Result<AuditRow, LedgerError> {
+pub(super) fn audit_row(found: &SqliteRow) -> Result<AuditRow, LedgerError> {
     let c = Columns(found);
     Ok(AuditRow {
         seq: c.int("seq")?,
@@ -390,71 +389,6 @@ pub(super) async fn call(
         .await
         .map_err(store::failed)?;
     found.as_ref().map(row::call).transpose()
-}
-
-pub(super) async fn calls(inner: &Arc<Inner>, query: &CallQuery) -> Result<CallPage, LedgerError> {
-    let mut conn = reader(&inner.readers).await?;
-    let sql = "SELECT c.* FROM tool_calls c LEFT JOIN operations o USING (operation_id)
-               WHERE (?1 IS NULL OR c.state = ?1) AND (?2 IS NULL OR c.tool = ?2)
-               AND (?3 IS NULL OR o.order_id = ?3) AND (?4 IS NULL OR c.session_id = ?4)
-               AND (?5 IS NULL OR c.delivery = ?5)
-               AND (?6 IS NULL OR (c.accepted_at, c.rowid) <
-                    (SELECT accepted_at, rowid FROM tool_calls WHERE agent = ?6 AND call_id = ?7))
-               ORDER BY c.accepted_at DESC, c.rowid DESC LIMIT ?8";
-    let limit = query.limit.clamp(1, 100_000);
-    let after = query.after.as_ref();
-    let rows = sqlx::query(sql)
-        .bind(query.state.map(<&str>::from))
-        .bind(query.tool.as_ref().map(ToolName::as_str))
-        .bind(query.order.as_ref().map(OrderId::as_str))
-        .bind(query.session.as_ref().map(SessionId::as_str))
-        .bind(query.delivery.map(<&str>::from))
-        .bind(after.map(|(agent, _)| agent.as_str()))
-        .bind(after.map(|(_, call)| call.as_str()))
-        .bind(i64::from(limit) + 1)
-        .fetch_all(&mut *conn)
-        .await
-        .map_err(store::failed)?;
-    let more = rows.len() > limit as usize;
-    let calls = rows.iter().take(limit as usize).map(row::call);
-    Ok(CallPage {
-        calls: calls.collect::<Result<_, _>>()?,
-        more,
-    })
-}
-
-pub(super) async fn audit(
-    inner: &Arc<Inner>,
-    query: &AuditQuery,
-) -> Result<AuditPage, LedgerError> {
-    let mut conn = reader(&inner.readers).await?;
-    let sql =
-        "SELECT * FROM audit WHERE (?1 IS NULL OR operation_id = ?1) AND (?2 IS NULL OR actor = ?2)
-               AND (?3 IS NULL OR action = ?3) AND (?4 IS NULL OR audit_id < ?4)
-               ORDER BY audit_id DESC LIMIT ?5";
-    let limit = query.limit.clamp(1, 10_000);
-    let rows = sqlx::query(sql)
-        .bind(query.operation.as_ref().map(OperationId::as_str))
-        .bind(&query.actor)
-        .bind(&query.action)
-        .bind(query.after)
-        .bind(i64::from(limit) + 1)
-        .fetch_all(&mut *conn)
-        .await
-        .map_err(store::failed)?;
-    let more = rows.len() > limit as usize;
-    let rows = rows.iter().take(limit as usize).map(|found| {
-        let c = Columns(found);
-        Ok(Audited {
-            audit_id: c.int("audit_id")?,
-            operation_id: c.word("operation_id")?,
-            entry: audit_row(found)?,
-        })
-    });
-    Ok(AuditPage {
-        rows: rows.collect::<Result<_, LedgerError>>()?,
-        more,
-    })
 }
 
 pub(super) async fn buckets(inner: &Arc<Inner>) -> Result<Vec<BucketSeen>, LedgerError> {

@@ -5,7 +5,7 @@ use super::{Binding, Context};
 use Context::{Board, Detail, Dialog, Filter, Help, List, Menu, Palette};
 
 const LISTS: &str = "the lists: review, open, unknown, succeeded, failed, all";
-const BOARDS: &str = "tool calls, engines and tools, audit, report";
+const BOARDS: &str = "the boards: tool calls, engines and tools, audit, report";
 const COPY: &str = "copy: operation id, idempotency key, provider's id, JSON";
 const EVERYWHERE: &[Context] = &[List, Detail, Filter, Dialog, Help, Board, Palette, Menu];
 const ROWS: &[Context] = &[List, Detail];
@@ -44,6 +44,8 @@ pub const TABLE: &[Binding] = &[
     b(Action::Bottom, &["G", "end"], PAGES, "to the top (with the new rows), to the end", ""),
     b(Action::PrevRow, &["left"], &[Detail], "in the detail: the previous, the next operation", ""),
     b(Action::NextRow, &["right"], &[Detail], "in the detail: the previous, the next operation", ""),
+    b(Action::Shorter, &["[", "left"], &[Board], "in the report: a shorter, a longer span", "shorter"),
+    b(Action::Longer, &["]", "right"], &[Board], "in the report: a shorter, a longer span", "longer"),
     b(Action::Review, &["1"], TABS, LISTS, ""),
     b(Action::OpenRows, &["2"], TABS, LISTS, ""),
     b(Action::Unknown, &["3"], TABS, LISTS, ""),
@@ -54,12 +56,12 @@ pub const TABLE: &[Binding] = &[
     b(Action::Engine, &["8"], TABS, BOARDS, ""),
     b(Action::Audit, &["9"], TABS, BOARDS, ""),
     b(Action::Report, &["0"], TABS, BOARDS, ""),
-    b(Action::NextTab, &["tab"], TABS, "the next, the previous list", ""),
-    b(Action::PrevTab, &["backtab"], TABS, "the next, the previous list", ""),
+    b(Action::NextTab, &["tab"], TABS, "the next, the previous page", ""),
+    b(Action::PrevTab, &["backtab"], TABS, "the next, the previous page", ""),
     b(Action::Filter, &["/"], TABS, "filter the list", "filter"),
     b(Action::Palette, &[":"], TABS, "every action by its name", "command"),
-    b(Action::TakeIn, &["."], ROWS, "show the new rows that were announced", ""),
-    b(Action::Follow, &["f"], ROWS, "let the list move by itself until the next key", ""),
+    b(Action::TakeIn, &["."], TABS, "show the new rows that were announced", ""),
+    b(Action::Follow, &["f"], TABS, "let the list move by itself until the next key", ""),
     b(Action::Sort, &["s"], ROWS, "choose the order, reverse it", ""),
     b(Action::Reverse, &["S"], ROWS, "choose the order, reverse it", ""),
     b(Action::Pause, &["p"], TABS, "pause or resume reading the ledger", ""),

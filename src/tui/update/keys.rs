@@ -1,6 +1,7 @@
 //! What a key does where no dialog has the keys.
 
 use super::super::action::Action;
+use super::super::board::{self, Board, PLACES, Place};
 use super::super::effect::Effect;
 use super::super::keymap::{Context, Key, Meaning};
 use super::super::message::{Sort, Tab};
@@ -9,7 +10,7 @@ use super::super::query;
 use super::super::text_field::TextField;
 use super::super::theme::Role;
 use super::super::view;
-use super::{asking, confirming, quit, reading};
+use super::{asking, boards, confirming, quit, reading};
 
 /// A key was pressed.
 pub fn pressed(model: &mut Model, key: Key, repeat: bool, burst: bool) -> Vec<Effect> {
@@ -69,7 +70,7 @@ pub fn pasted(model: &mut Model, text: &str) {
         confirming::pasted(model, text);
     } else if let Some(edit) = &mut model.filter_edit {
         edit.field.paste(text);
-        edit.fault = query::parse(edit.field.text()).err();
+        edit.fault = fault(model.board, edit.field.text());
         model.touch();
     } else {
         model.say(Role::Warn, "the paste was ignored: no text field is open");
@@ -97,7 +98,7 @@ fn filter(model: &mut Model, key: Key) -> Vec<Effect> {
     };
     if edit.field.key(key) {
         // What is wrong shows while it is written, but not for the word being begun.
-        edit.fault = edit.fault.take().and(query::parse(edit.field.text()).err());
+        edit.fault = edit.fault.take().and(fault(model.board, edit.field.text()));
         model.touch();
         return Vec::new();
     }
@@ -115,7 +116,18 @@ fn filter(model: &mut Model, key: Key) -> Vec<Effect> {
     }
 }
 
+/// What is wrong with a filter line of the page that is shown.
+fn fault(board: Option<Board>, line: &str) -> Option<query::Fault> {
+    match board {
+        Some(board) => board::filter::fault(board, line),
+        None => query::parse(line).err(),
+    }
+}
+
 fn apply(model: &mut Model) -> Vec<Effect> {
+    if let Some(board) = model.board {
+        return boards::apply(model, board);
+    }
     let Some(edit) = &mut model.filter_edit else {
         return Vec::new();
     };
@@ -155,6 +167,11 @@ pub fn everywhere(model: &mut Model, action: Action) -> Vec<Effect> {
 }
 
 fn run(model: &mut Model, action: Action) -> Vec<Effect> {
+    if let Some(board) = model.board.filter(|_| model.help.is_none())
+        && let Some(effects) = boards::run(model, board, action)
+    {
+        return effects;
+    }
     if action.acts() {
         return asking::act(model, action);
     }
@@ -215,13 +232,15 @@ fn choose(model: &mut Model, action: Action) -> Vec<Effect> {
         Action::Succeeded => tab(model, Tab::Succeeded),
         Action::Failed => tab(model, Tab::Failed),
         Action::All => tab(model, Tab::All),
-        Action::NextTab => next_tab(model, 1),
-        Action::PrevTab => next_tab(model, 5),
+        Action::Queue => boards::show(model, Board::Queue),
+        Action::Engine => boards::show(model, Board::Engine),
+        Action::Audit => boards::show(model, Board::Audit),
+        Action::Report => boards::show(model, Board::Report),
+        Action::NextTab => next_place(model, 1),
+        Action::PrevTab => next_place(model, PLACES.len() - 1),
         Action::Filter => {
-            let field = TextField::with(&model.filter_text);
-            model.filter_edit = Some(FilterEdit { field, fault: None });
-            model.touch();
-            Vec::new()
+            let text = model.filter_text.clone();
+            edit_filter(model, &text)
         }
         Action::TakeIn => {
             model.list.take_in(model.now);
@@ -252,17 +271,29 @@ fn choose(model: &mut Model, action: Action) -> Vec<Effect> {
     }
 }
 
+/// Opens the filter line with what is in force.
+pub fn edit_filter(model: &mut Model, text: &str) -> Vec<Effect> {
+    let field = TextField::with(text);
+    model.filter_edit = Some(FilterEdit { field, fault: None });
+    model.touch();
+    Vec::new()
+}
+
 fn tab(model: &mut Model, tab: Tab) -> Vec<Effect> {
+    boards::leave(model);
     model.focus = Focus::List;
     model.tab = tab;
     reading::requery(model, false)
 }
 
-fn next_tab(model: &mut Model, by: usize) -> Vec<Effect> {
-    let tabs = <Tab as strum::VariantArray>::VARIANTS;
-    let at = tabs.iter().position(|t| *t == model.tab).unwrap_or(0);
-    let next = tabs.get((at + by) % tabs.len()).copied();
-    tab(model, next.unwrap_or_default())
+fn next_place(model: &mut Model, by: usize) -> Vec<Effect> {
+    let here = model.board.map_or(Place::List(model.tab), Place::Board);
+    let at = PLACES.iter().position(|p| *p == here).unwrap_or(0);
+    match PLACES.get((at + by) % PLACES.len()) {
+        Some(Place::Board(board)) => boards::show(model, *board),
+        Some(Place::List(next)) => tab(model, *next),
+        None => Vec::new(),
+    }
 }
 
 fn follow(model: &mut Model) -> Vec<Effect> {
@@ -313,7 +344,9 @@ fn open(model: &mut Model) -> Vec<Effect> {
 }
 
 fn back(model: &mut Model) -> Vec<Effect> {
-    if model.focus == Focus::Detail {
+    if model.boards.origin.is_some() {
+        boards::come_back(model)
+    } else if model.focus == Focus::Detail {
         model.focus = Focus::List;
         model.detail.wide = false;
         model.touch();
@@ -353,7 +386,7 @@ fn move_cursor(model: &mut Model, action: Action) -> Vec<Effect> {
     reading::cursor_moved(model)
 }
 
-fn scrolled(at: usize, limit: usize, page: usize, action: Action) -> usize {
+pub fn scrolled(at: usize, limit: usize, page: usize, action: Action) -> usize {
     match action {
         Action::Down => at + 1,
         Action::Up => at.saturating_sub(1),

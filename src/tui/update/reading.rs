@@ -7,15 +7,21 @@ use super::super::message::{DetailView, Edge, Loaded, Page, PageQuery, Tab};
 use super::super::model::{Focus, Model};
 use super::super::selection::List;
 use super::super::view::layout;
-use super::{asking, refit};
+use super::{asking, boards, refit};
 use crate::domain::ids::OperationId;
 use crate::domain::operation::OperationRow;
 
 /// Ids kept so that no row rings twice.
 const MOST_RUNG: usize = 10_000;
 
-/// Asks for a reading; while one is on its way, for one more after it.
+/// Asks for a reading of everything on the screen; while one is on its way, for one more after it.
 pub fn request(model: &mut Model) -> Vec<Effect> {
+    let mut effects = load(model);
+    effects.extend(boards::request(model));
+    effects
+}
+
+fn load(model: &mut Model) -> Vec<Effect> {
     if model.reading.in_flight {
         model.reading.again = true;
         return Vec::new();
@@ -44,11 +50,19 @@ fn page_is_review(model: &Model) -> bool {
 pub fn requery(model: &mut Model, keep: bool) -> Vec<Effect> {
     let height = model.list.height();
     let cursor = model.list.cursor().cloned();
-    model.list = if keep {
-        List::at(height, cursor)
-    } else {
-        List::new(height, model.follow)
-    };
+    begin(
+        model,
+        if keep {
+            List::at(height, cursor)
+        } else {
+            List::new(height, model.follow)
+        },
+    )
+}
+
+/// Begins with `list`; answers for the old one will be dropped.
+pub fn begin(model: &mut Model, list: List) -> Vec<Effect> {
+    model.list = list;
     model.reading.generation = model.reading.generation.wrapping_add(1);
     (model.reading.in_flight, model.reading.again) = (false, false);
     model.touch();
@@ -65,6 +79,8 @@ pub fn loaded(model: &mut Model, loaded: Loaded) -> Vec<Effect> {
     reading.as_of = Some(loaded.as_of);
     let recovered = reading.problem.take().is_some();
     model.now = model.now.max(loaded.as_of);
+    let refresh = model.refresh;
+    model.pulse.beat(&loaded.counts, loaded.as_of, refresh);
     model.counts = Some(loaded.counts);
     model.tools.extend(loaded.tools);
     model.engines = loaded.engines;
@@ -86,7 +102,7 @@ pub fn loaded(model: &mut Model, loaded: Loaded) -> Vec<Effect> {
     effects.extend(want_detail(model));
     effects.extend(want_more(model));
     if model.reading.again {
-        effects.extend(request(model));
+        effects.extend(load(model));
     }
     effects
 }
@@ -187,7 +203,7 @@ pub fn more(
     }
     match result {
         Ok(page) => {
-            model.list.extend(edge, page);
+            model.list.extend(edge, page.rows, page.more);
             model.touch();
             let mut effects = want_detail(model);
             effects.extend(want_more(model));

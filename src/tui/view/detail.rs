@@ -110,8 +110,10 @@ pub fn lines(model: &Model, width: usize) -> Vec<Spans> {
     let Some(view) = model.detail_view() else {
         let text = match (&model.detail.problem, model.list.cursor()) {
             (Some(problem), _) => problem.clone(),
-            (None, Some(_)) => format!("reading the operation{}", theme.glyphs.wait),
-            (None, None) => "No operation is selected.".to_owned(),
+            (None, cursor) if cursor.is_some() || !model.list.loaded => {
+                format!("reading the operation{}", theme.glyphs.wait)
+            }
+            (None, _) => "No operation is selected.".to_owned(),
         };
         return vec![vec![span(theme, Role::Dim, format!(" {text}"))]];
     };

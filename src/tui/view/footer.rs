@@ -6,6 +6,8 @@ use ratatui::layout::Rect;
 use ratatui::text::Span;
 
 use super::super::action::Action;
+use super::super::board::Board;
+use super::super::board::filter::qualifiers;
 use super::super::format;
 use super::super::keymap::{Context, hints};
 use super::super::message::Tab;
@@ -14,7 +16,7 @@ use super::super::query::QUALIFIERS;
 use super::super::theme::Role;
 use super::ink::{self, span};
 use super::layout::Regions;
-use super::{detail, rule_role, tabs};
+use super::{detail, report, rule_role, tabs};
 use crate::domain::operation::Status;
 
 type Spans = Vec<Span<'static>>;
@@ -76,22 +78,38 @@ fn says(model: &Model) -> Vec<(Role, String)> {
             format!("asking{} esc cancels", model.theme.glyphs.wait),
         ));
     }
+    let filter = filter_text(model);
     if let Some(notice) = &model.notice {
         out.push((notice.role, notice.text.clone()));
-    } else if !model.filter_text.is_empty() {
-        out.push((Role::Warn, format!("filter {}", model.filter_text)));
+    } else if !filter.is_empty() {
+        out.push((Role::Warn, format!("filter {filter}")));
     }
-    if model.list.new > 0 {
-        out.push((Role::Key, format!("+{} new: . shows them", model.list.new)));
+    let (new, follows) = match model.board.map(|b| model.boards.standing(b)) {
+        None => (model.list.new, model.list.follow && model.list.loaded),
+        Some(standing) => standing.map_or((0, false), |s| (s.new, s.follows)),
+    };
+    if new > 0 {
+        out.push((Role::Key, format!("+{new} new: . shows them")));
     }
-    if model.list.follow && model.list.loaded {
+    if follows {
         out.push((Role::Dim, "following".to_owned()));
     }
     out
 }
 
+/// The filter in force on the page that is shown.
+fn filter_text(model: &Model) -> &str {
+    match model.board {
+        None => &model.filter_text,
+        Some(board) => model.boards.filter_text(board).unwrap_or_default(),
+    }
+}
+
 /// Which rows are on the screen, of how many.
 fn position(model: &Model) -> String {
+    if let Some(board) = model.board {
+        return board_position(model, board);
+    }
     let list = &model.list;
     if list.visible().is_empty() {
         return String::new();
@@ -116,6 +134,23 @@ fn position(model: &Model) -> String {
     }
 }
 
+fn board_position(model: &Model, board: Board) -> String {
+    if let (Board::Report, Some(_)) = (board, &model.boards.report.report) {
+        let (first, end, all) = report::position(model);
+        return match (first, end < all) {
+            (1, false) => String::new(),
+            (_, true) => format!("lines {first} to {end} of {all}, j for more"),
+            (_, false) => format!("lines {first} to {end} of {all}"),
+        };
+    }
+    match model.boards.standing(board) {
+        Some(s) if s.loaded > 0 && s.more_above => format!("row {} of {} loaded", s.at, s.loaded),
+        Some(s) if s.loaded > 0 && s.more_below => format!("{} of {}+", s.at, s.loaded),
+        Some(s) if s.loaded > 0 => format!("{} of {}", s.at, s.loaded),
+        _ => String::new(),
+    }
+}
+
 fn keys(model: &Model, frame: &mut Frame<'_>, area: Rect) {
     let theme = &model.theme;
     let context = match model.context() {
@@ -132,6 +167,9 @@ fn keys(model: &Model, frame: &mut Frame<'_>, area: Rect) {
             Action::Help => continue,
             Action::Back if context == Context::List && model.filter_text.is_empty() => continue,
             Action::Back if context == Context::List => "clear filter",
+            Action::Back if context == Context::Board && !filter_text(model).is_empty() => {
+                "clear filter"
+            }
             Action::Quit if context != Context::List => continue,
             _ => hint_word,
         };
@@ -149,6 +187,15 @@ fn keys(model: &Model, frame: &mut Frame<'_>, area: Rect) {
 
 /// Whether an action can come to anything on the row under the cursor; the gate has the last word.
 fn is_useful(model: &Model, action: Action) -> bool {
+    if let Some(board) = model.board {
+        return match action {
+            Action::Open => model.boards.standing(board).is_some_and(|s| s.at > 0),
+            Action::Filter => model.boards.filter_text(board).is_some(),
+            Action::Shorter | Action::Longer => board == Board::Report,
+            Action::PauseTool => model.tool_under_cursor().is_some(),
+            _ => true,
+        };
+    }
     if !action.acts() {
         return action != Action::Open || model.list.current().is_some();
     }
@@ -198,7 +245,8 @@ fn filter(model: &Model, frame: &mut Frame<'_>, regions: &Regions, edit: &Filter
             } else {
                 "enter applies.  "
             };
-            vec![span(theme, Role::Dim, format!("  {tab}{QUALIFIERS}"))]
+            let words = model.board.map_or(QUALIFIERS, qualifiers);
+            vec![span(theme, Role::Dim, format!("  {tab}{words}"))]
         }
         Some(fault) => {
             // Under the wrong word, but never so far right that the reason falls off the screen.

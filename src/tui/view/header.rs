@@ -14,7 +14,7 @@ use super::ink::{self, span};
 pub fn draw(model: &Model, frame: &mut Frame<'_>, area: Rect) {
     let columns = usize::from(area.width);
     let right = person(model);
-    let left = [4, 3, 2, 1, 0]
+    let left = [5, 4, 3, 2, 1, 0]
         .into_iter()
         .map(|level| left(model, level))
         .find(|left| ink::width(left) + ink::width(&right) < columns)
@@ -22,7 +22,7 @@ pub fn draw(model: &Model, frame: &mut Frame<'_>, area: Rect) {
     ink::ends(frame, area, left, right, model.theme.glyphs.ellipsis);
 }
 
-/// Everything from the left; `level` 4 is the longest, and what matters least goes first.
+/// Everything from the left; `level` 5 is the longest, and what matters least goes first.
 fn left(model: &Model, level: u8) -> Vec<Span<'static>> {
     let theme = &model.theme;
     let gap = || Span::raw(if level > 1 { "  " } else { " " });
@@ -50,6 +50,12 @@ fn left(model: &Model, level: u8) -> Vec<Span<'static>> {
             let role = if count > 0 { Role::Text } else { Role::Dim };
             out.push(span(theme, role, format!("{word} {count}")));
         }
+    }
+    let pulse = model.pulse.closed();
+    if level > 4 && !pulse.is_empty() {
+        out.push(gap());
+        let spark = format::spark(&pulse, pulse.len(), &theme.glyphs.spark);
+        out.push(span(theme, Role::Good, spark));
     }
     out.push(gap());
     out.extend(as_of(model, level));
@@ -121,7 +127,7 @@ fn engine(model: &Model, level: u8) -> Vec<Span<'static>> {
 /// The age of the screen is never out of sight (U20).
 fn as_of(model: &Model, level: u8) -> Vec<Span<'static>> {
     let theme = &model.theme;
-    let Some(as_of) = model.reading.as_of else {
+    let Some(as_of) = model.as_of() else {
         return vec![span(theme, Role::Dim, "not read yet")];
     };
     let clock = model.stamp().clock(as_of);
