@@ -388,7 +388,7 @@ async fn several_rows_are_looked_up_one_after_another_and_never_closed_u18() {
     let mut wanted = desk.rows.clone();
     wanted.extend_from_slice(&desk.rows);
     let each = |n: usize, id: &OperationId, r: &Result<_, GateError>| {
-        told.push((n, id.clone(), r.is_ok()))
+        told.push((n, id.clone(), r.is_ok()));
     };
     let answers = desk
         .gate

@@ -728,6 +728,16 @@ impl Stage {
         });
     }
 
+    /// The gate answers a question that is not about one row.
+    pub fn gate_answers(&mut self, asked: Asked) {
+        let serial = self.model.dialog.as_ref().expect("a question").serial;
+        self.give(Message::Asked {
+            serial,
+            result: Ok(Box::new(asked)),
+        });
+        self.draw();
+    }
+
     /// Opens a dialog and has it drawn once.
     pub fn dialog(&mut self, keys: &str, level: Level) {
         self.keys(keys);

@@ -314,19 +314,20 @@ fn buttons(model: &Model, dialog: &Dialog, width: usize) -> Spans {
             let confirm = format!("confirm: {}", verb(model, dialog));
             // What the key would confirm is never cut off; the other hints give way to it.
             let mut room = width.saturating_sub(10 + 9 + 1 + format::width(&confirm));
+            let tab = !dialog.fields.is_empty();
+            let template = in_note && !model.templates.is_empty();
             let mut others = Vec::new();
-            if in_note && !model.templates.is_empty() {
-                others.push(("ctrl-t", "template"));
+            for (wanted, key, words) in [
+                (template, "ctrl-t", ["template", "template"]),
+                (tab, "tab", ["next field", "next"]),
+            ] {
+                let takes = |word: &str| 3 + key.len() + 1 + word.len();
+                let fits = words.into_iter().find(|w| wanted && takes(w) <= room);
+                if let Some(word) = fits {
+                    room -= takes(word);
+                    others.push((key, word));
+                }
             }
-            if !dialog.fields.is_empty() {
-                others.push(("tab", "next field"));
-            }
-            others.retain(|(key, word)| {
-                let takes = 3 + key.len() + 1 + word.len();
-                let fits = takes <= room;
-                room -= if fits { takes } else { 0 };
-                fits
-            });
             for (key, word) in others {
                 hint(key, word);
             }
