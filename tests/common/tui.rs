@@ -19,12 +19,12 @@ use samekey::domain::key::IdempotencyKey;
 use samekey::domain::money::Money;
 use samekey::domain::operation::*;
 use samekey::domain::outcome::OutcomeClass;
-use samekey::domain::policy::{Profile, Terms, ToolPolicy};
+use samekey::domain::policy::{Circuit, Profile, Terms, ToolPolicy};
 use samekey::domain::report::{Fact, Fold};
 use samekey::domain::tool_call::{CallState, Delivery, ToolCall, ToolResult};
 use samekey::domain::{Instant, earlier, later};
-use samekey::ledger::{AuditPage, AuditQuery, Audited, CallPage, CallQuery};
-use samekey::tui::action::{Access, Ask, Asked, Level, Person, Subject};
+use samekey::ledger::{AuditPage, AuditQuery, Audited, CallPage, CallQuery, ToolState};
+use samekey::tui::action::{Access, Ask, Asked, Level, Person, Subject, Target};
 use samekey::tui::board::{Asking, Board, BoardAnswer, BoardLoaded, BoardQuery, EngineView};
 use samekey::tui::effect::Effect;
 use samekey::tui::format::Times;
@@ -355,23 +355,29 @@ pub fn operation(row: OperationRow) -> Operation {
 }
 
 pub fn asked(op: Operation, level: Level, ask: Ask) -> Asked {
+    asked_about(Subject::Row(Box::new(op)), level, Some(ask))
+}
+
+/// The gate's answer; without an ask it is about a tool.
+pub fn asked_about(subject: Subject, level: Level, ask: Option<Ask>) -> Asked {
     Asked {
-        subject: Subject::Row(Box::new(op)),
+        subject,
         level,
         will: match ask {
-            Ask::Lookup => vec![
+            Some(Ask::Lookup) => vec![
                 "GET /v1/refunds?payment_intent=pi_order_4417&limit=100".into(),
                 "GET /v1/payment_intents/pi_order_4417".into(),
             ],
-            Ask::Note => vec!["a note in the audit of this row".into()],
-            _ => vec!["status: failed, closed by ann".into()],
+            Some(Ask::Note) => vec!["a note in the audit of this row".into()],
+            Some(_) => vec!["status: failed, closed by ann".into()],
+            None => vec!["issue_refund sends nothing until a lead resumes it".into()],
         },
-        will_not: if ask == Ask::Lookup {
+        will_not: if ask == Some(Ask::Lookup) {
             "only reads; closes nothing"
         } else {
             "does not call the provider"
         },
-        typed_ref: level == Level::SecondPerson && ask == Ask::Close(Closing::Succeeded),
+        typed_ref: level == Level::SecondPerson && ask == Some(Ask::Close(Closing::Succeeded)),
     }
 }
 
@@ -700,15 +706,22 @@ impl Stage {
                 _ => None,
             })
             .expect("a question to the gate");
-        let row = self
-            .rows
-            .iter()
-            .find(|l| Some(&l.row.id) == frozen.operation())
-            .expect("the row")
-            .row
-            .clone();
-        let ask = frozen.ask().expect("about a row");
-        let asked = asked(operation(row), level, ask);
+        let row = |id: &OperationId| {
+            let found = self.rows.iter().find(|l| l.row.id == *id);
+            found.expect("the row").row.clone()
+        };
+        let subject = match frozen.target() {
+            Target::Row { operation: id, .. } | Target::Desk(id) => {
+                Subject::Row(Box::new(operation(row(id))))
+            }
+            Target::Rows(ids) => Subject::Rows(ids.iter().map(row).collect()),
+            Target::Tool { tool, paused } => Subject::Tool(ToolState {
+                tool: tool.clone(),
+                paused: paused.clone(),
+                circuit: Circuit::default(),
+            }),
+        };
+        let asked = asked_about(subject, level, frozen.ask());
         self.give(Message::Asked {
             serial,
             result: Ok(Box::new(asked)),
