@@ -41,6 +41,7 @@ fn an_empty_file_has_the_defaults_of_the_contract() {
     assert_eq!((p.max_per_call, p.max_per_operation), (3, 6), "R45");
     assert_eq!(p.repeat, Repeat::Answer);
     assert_eq!(p.approval_ttl, Duration::from_secs(24 * 3600));
+    assert_eq!(p.claim_ttl, Duration::from_secs(15 * 60));
     assert_eq!(c.ui.refresh, Duration::from_secs(1));
 }
 
@@ -142,6 +143,28 @@ fn what_is_shown_reads_back_to_the_same() {
     assert_eq!(parse(&none).expect("reads back").show(), none);
 }
 
+/// Bounded, and harmless wherever they are drawn.
+#[test]
+fn note_templates_are_few_short_and_safe() {
+    let c = parse("[ui]\nnote_templates = [\" asked the bank \", \"a\\u001b[2Jb\"]").expect("two");
+    let notes: Vec<_> = c.ui.note_templates.iter().map(|n| n.as_str()).collect();
+    assert_eq!(notes, ["asked the bank", "a␛[2Jb"]);
+    let shown = c.show();
+    assert_eq!(parse(&shown).expect("reads back").show(), shown);
+    let many = vec!["\"x\""; 21].join(", ");
+    assert!(
+        refused(&format!("[ui]\nnote_templates = [{many}]"))
+            .remedy
+            .contains("at most 20")
+    );
+    let long = "x".repeat(201);
+    assert!(
+        refused(&format!("[ui]\nnote_templates = [\"{long}\"]"))
+            .what
+            .contains("200")
+    );
+}
+
 /// The text of a file, and of its error the line, the key, a part of what is wrong and a part of
 /// the remedy.
 type Mistake = (
@@ -178,6 +201,10 @@ const MISTAKES: &[Mistake] = &[
     ("[notify]\nwebhook_env = \"A\"\non = []", 3, "notify.on", "is empty", "[notify]"),
     ("[notify]\nwebhook_env = \"A\"\ntimeout = \"5m\"", 3, "notify.timeout", "out of range", "1s"),
     ("[notify]\nslack = true\ncommand = [\"/x\"]", 2, "notify.slack", "not known", "webhook"),
+    ("[ui]\nnote_templates = \"x\"", 2, "ui.note_templates", "not a list", "[\"…\", \"…\"]"),
+    ("[ui]\nnote_templates = [\"a\", 1]", 2, "ui.note_templates", "not text", "[\"…\", \"…\"]"),
+    ("[ui]\nnote_templates = [\"a\", \" \"]", 2, "ui.note_templates", "empty entry", "words"),
+    ("[tools.issue_refund]\nclaim_ttl = \"0s\"", 2, "tools.issue_refund.claim_ttl", "out of range", "from 1s"),
     ("[engine]\nlease = 30", 2, "engine.lease", "no unit", "lease = \"10s\""),
     ("[engine]\nlease = \"30\"", 2, "engine.lease", "no unit", "lease = \"10s\""),
     ("[engine]\nlease = \"30 sec\"", 2, "engine.lease", "unit other than", "\"10s\""),
