@@ -16,6 +16,7 @@ use samekey::domain::operation::{Claim, Closing, LookedAt, OperationRow, Proposa
 use samekey::domain::policy::Circuit;
 use samekey::ledger::ToolState;
 use samekey::tui::action::{Access, Asked, Level, Subject, Target, Wish};
+use samekey::tui::board::ToolView;
 use samekey::tui::effect::Effect;
 use samekey::tui::keymap::Key;
 use samekey::tui::message::{Done, Message, Standing};
@@ -399,6 +400,43 @@ fn p_pauses_the_row_s_tool_with_a_reason() {
         paused: None,
     };
     assert_eq!(*frozen.target(), tool);
+}
+
+/// On the engine board it is the tool under its cursor, as it is shown there; other boards have none.
+#[test]
+fn p_on_a_board_is_about_the_tool_that_is_shown_there() {
+    let mut stage = Stage::new(as_lead(), mixed_rows());
+    let paused = Some(("bob".to_owned(), "a bad day".to_owned()));
+    let view = |tool: &str, paused: Option<(String, String)>| ToolView {
+        tool: name(tool),
+        state: Some(ToolState {
+            tool: name(tool),
+            paused,
+            circuit: Circuit::default(),
+        }),
+        terms: None,
+    };
+    stage.boards.engine.tools = vec![
+        view("issue_refund", None),
+        view("send_mail", paused.clone()),
+    ];
+    stage.keys("8 j P");
+    let dialog = stage.model.dialog.as_ref().expect("a question");
+    let tool = Target::Tool {
+        tool: name("send_mail"),
+        paused,
+    };
+    assert_eq!(*dialog.frozen.target(), tool);
+    stage.keys("esc 7 P");
+    assert!(
+        stage.model.dialog.is_none(),
+        "not the tool of a row nobody sees"
+    );
+    assert!(
+        stage.text().contains("no tool is selected"),
+        "{}",
+        stage.text()
+    );
 }
 
 /// A paused tool is resumed as the screen showed it: by whom it was paused, and why.

@@ -167,7 +167,7 @@ fn child(name: &str) -> portable_pty::CommandBuilder {
 
 fn start(name: &str) -> Pty {
     let pty = Pty::spawn(child(name), SIZE);
-    pty.wait_for("3 Unknown 3");
+    pty.wait_for("3 Unk 3");
     pty.wait_for("? unknown");
     pty
 }
@@ -223,7 +223,7 @@ fn a_panic_in_the_background_leaves_the_screen_alone_u32() {
     let mut pty = start("child_whose_task_panics");
     pty.keys("q");
     let text = pty.wait_for("! DOWN");
-    assert!(text.contains("1 Review 3"), "{text}");
+    assert!(text.contains("1 Rev 3"), "{text}");
     assert_eq!(
         pty.count("panicked at"),
         0,

@@ -64,6 +64,7 @@ pub fn does_not_apply(model: &Model, action: Action) -> Option<String> {
 fn not_here(action: Action) -> &'static str {
     match action {
         Action::PrevRow | Action::NextRow => "only in the detail",
+        Action::Shorter | Action::Longer => "only in the report",
         _ => "not on this page",
     }
 }

@@ -6,6 +6,7 @@
 use super::super::action::{
     Access, Action, Ask, Asked, Frozen, Level, LookedAt, Permit, Subject, Target, Wish,
 };
+use super::super::board::Board;
 use super::super::effect::Effect;
 use super::super::format;
 use super::super::message::{Done, Failure};
@@ -128,12 +129,25 @@ fn marked_rows(model: &mut Model) -> Option<Target> {
     Some(Target::Rows(model.marks.iter().cloned().collect()))
 }
 
-/// The tool under the cursor of the engine board or of the row under it, and whether the screen shows it as paused.
+/// The tool under the cursor, on a list that of its row, and whether the screen shows it as paused.
 fn tool(model: &mut Model) -> Option<Target> {
-    let tool = match model.tool_under_cursor() {
-        Some(tool) => tool,
-        None => aimed_at(model)?.tool,
-    };
+    if model.board == Some(Board::Engine) {
+        let Some(tool) = model.tool_under_cursor() else {
+            model.say(Role::Warn, "no tool is selected");
+            return None;
+        };
+        let shown = model.boards.engine.view.tools.iter();
+        let state = shown
+            .filter(|t| t.tool == tool)
+            .find_map(|t| t.state.as_ref());
+        let paused = state.and_then(|s| s.paused.clone());
+        return Some(Target::Tool { tool, paused });
+    }
+    if model.board.is_some() && model.focus == Focus::List {
+        model.say(Role::Warn, "no tool is selected; 8 shows them");
+        return None;
+    }
+    let tool = aimed_at(model)?.tool;
     let standing = model.standing.iter().find(|s| s.tool == tool);
     let paused = standing.and_then(|s| s.paused.clone());
     Some(Target::Tool { tool, paused })
