@@ -447,39 +447,19 @@ impl Ledger for SqliteLedger {
         events: &[NoticeEvent],
         lease: Duration,
     ) -> Result<Option<Notice>, LedgerError> {
-        let events = events.to_vec();
-        let wanted = events.clone();
-        // Looked for by a reader, so that nobody waits for the writer while there is nothing.
-        let due = self.read(|inner| async move { notices::is_any_due(&inner, &wanted).await });
-        if !due.await? {
-            return Ok(None);
-        }
-        self.write(move |mut tx| {
-            Box::pin(async move { notices::take(&mut tx, &events, lease).await })
-        })
-        .await
+        notices::take_due(self, events, lease).await
     }
 
     async fn notice_went(&self, notice: &Notice, went: Went) -> Result<(), LedgerError> {
-        let notice = notice.clone();
-        self.write(move |mut tx| {
-            Box::pin(async move { notices::went(&mut tx, &notice, &went).await })
-        })
-        .await
+        notices::note(self, notice.clone(), went).await
     }
 
     async fn tell_expiring(&self) -> Result<u64, LedgerError> {
-        let any = self.read(|inner| async move { notices::is_any_expiring(&inner).await });
-        if !any.await? {
-            return Ok(0);
-        }
-        self.write(|mut tx| Box::pin(async move { notices::tell_expiring(&mut tx).await }))
-            .await
+        notices::tell_of_expiring(self).await
     }
 
     async fn notice_counts(&self) -> Result<NoticeCounts, LedgerError> {
-        self.read(|inner| async move { notices::counts(&inner).await })
-            .await
+        notices::counts(self).await
     }
 
     async fn page(&self, query: &PageQuery) -> Result<Page, LedgerError> {

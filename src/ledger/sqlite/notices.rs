@@ -7,7 +7,7 @@ use std::time::Duration;
 use sqlx::sqlite::SqliteRow;
 use strum::VariantArray;
 
-use super::{Inner, Tx, store};
+use super::{Inner, SqliteLedger, Tx, store};
 use crate::domain::ids::{SessionId, ToolName};
 use crate::domain::money::Currency;
 use crate::domain::notice::{KEY_EXPIRING, MAX_AGE, NoticeEvent};
@@ -84,8 +84,18 @@ macro_rules! expiring {
     };
 }
 
-/// Whether there is something for [`tell_expiring`] to tell.
-pub(super) async fn is_any_expiring(inner: &Arc<Inner>) -> Result<bool, LedgerError> {
+/// Looked for by a reader, so that nobody waits for the writer while there is nothing.
+pub(super) async fn tell_of_expiring(ledger: &SqliteLedger) -> Result<u64, LedgerError> {
+    let any = ledger.read(|inner| async move { is_any_expiring(&inner).await });
+    if !any.await? {
+        return Ok(0);
+    }
+    ledger
+        .write(|mut tx| Box::pin(async move { tell_expiring(&mut tx).await }))
+        .await
+}
+
+async fn is_any_expiring(inner: &Arc<Inner>) -> Result<bool, LedgerError> {
     let now = inner.clock.now();
     let found: Option<i64> = sqlx::query_scalar(expiring!("SELECT 1"))
         .bind(micros(now))
@@ -97,7 +107,7 @@ pub(super) async fn is_any_expiring(inner: &Arc<Inner>) -> Result<bool, LedgerEr
 }
 
 /// Once per row and deadline.
-pub(super) async fn tell_expiring(tx: &mut Tx<'_>) -> Result<u64, LedgerError> {
+async fn tell_expiring(tx: &mut Tx<'_>) -> Result<u64, LedgerError> {
     let sql = expiring!(
         "INSERT INTO notices (event, subject, tool, operation_id, mark, at, next_at)
          SELECT 'key_expiring', operation_id, tool, operation_id, CAST(key_expires_at AS TEXT), ?1, ?1"
@@ -111,11 +121,25 @@ pub(super) async fn tell_expiring(tx: &mut Tx<'_>) -> Result<u64, LedgerError> {
     Ok(told.rows_affected())
 }
 
-/// Whether a notice of `events` is due, or any is too old.
-pub(super) async fn is_any_due(
-    inner: &Arc<Inner>,
+/// Likewise by a reader first.
+pub(super) async fn take_due(
+    ledger: &SqliteLedger,
     events: &[NoticeEvent],
-) -> Result<bool, LedgerError> {
+    lease: Duration,
+) -> Result<Option<Notice>, LedgerError> {
+    let events = events.to_vec();
+    let wanted = events.clone();
+    let due = ledger.read(|inner| async move { is_any_due(&inner, &wanted).await });
+    if !due.await? {
+        return Ok(None);
+    }
+    ledger
+        .write(move |mut tx| Box::pin(async move { take(&mut tx, &events, lease).await }))
+        .await
+}
+
+/// Whether a notice of `events` is due, or any is too old.
+async fn is_any_due(inner: &Arc<Inner>, events: &[NoticeEvent]) -> Result<bool, LedgerError> {
     let now = inner.clock.now();
     let sql = "SELECT EXISTS (SELECT 1 FROM notices WHERE state = 'pending'
                    AND event IN (SELECT value FROM json_each(?1)) AND next_at <= ?2)
@@ -132,7 +156,7 @@ pub(super) async fn is_any_due(
 }
 
 /// The oldest due notice of `events`; its try is counted, and for `lease` it is nobody else's.
-pub(super) async fn take(
+async fn take(
     tx: &mut Tx<'_>,
     events: &[NoticeEvent],
     lease: Duration,
@@ -221,7 +245,17 @@ async fn sessions_of(tx: &mut Tx<'_>, operation: &str) -> Result<Vec<SessionId>,
 }
 
 /// Writes how a delivery went, unless another process has the notice by now.
-pub(super) async fn went(tx: &mut Tx<'_>, notice: &Notice, went: &Went) -> Result<(), LedgerError> {
+pub(super) async fn note(
+    ledger: &SqliteLedger,
+    notice: Notice,
+    how: Went,
+) -> Result<(), LedgerError> {
+    ledger
+        .write(move |mut tx| Box::pin(async move { went(&mut tx, &notice, &how).await }))
+        .await
+}
+
+async fn went(tx: &mut Tx<'_>, notice: &Notice, went: &Went) -> Result<(), LedgerError> {
     let now = micros(tx.now);
     let (state, next_at, error): (&str, i64, Option<&SafeText>) = match went {
         Went::Reached(channel) => return reached(tx, notice, *channel).await,
@@ -262,7 +296,13 @@ async fn reached(tx: &mut Tx<'_>, notice: &Notice, channel: Channel) -> Result<(
     Ok(())
 }
 
-pub(super) async fn counts(inner: &Arc<Inner>) -> Result<NoticeCounts, LedgerError> {
+pub(super) async fn counts(ledger: &SqliteLedger) -> Result<NoticeCounts, LedgerError> {
+    ledger
+        .read(|inner| async move { counted(&inner).await })
+        .await
+}
+
+async fn counted(inner: &Arc<Inner>) -> Result<NoticeCounts, LedgerError> {
     let sql = "SELECT state, count(*) AS n, count(*) FILTER (WHERE tries > 0 AND at > ?) AS lately
                FROM notices GROUP BY state";
     let rows = sqlx::query(sql)

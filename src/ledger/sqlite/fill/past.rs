@@ -147,8 +147,8 @@ pub(super) const TABLES: [(&str, &str); 7] = [
     ),
     // What the trigger on becoming unknown says.
     table!(
-        "INSERT INTO notices (event, subject, operation_id, mark, at, state, tries, next_at)",
-        "('unknown',?,?,?,?,'pending',0,?)"
+        "INSERT INTO notices (event, subject, tool, operation_id, mark, reason, at, next_at)",
+        "('unknown',?,?,?,?,?,?,?)"
     ),
 ];
 
@@ -237,12 +237,26 @@ fn one(past: &Past, terms: &Terms, os_user: &str, tables: &mut Tables) -> Result
             objects.extend::<[Cell; 3]>([provider.into(), id.into(), owner.into()]);
         }
     }
-    if op.row.status == Status::Unknown {
-        let (id, at) = (op.row.id.as_str(), op.row.updated_at);
-        let mark = op.row.version.to_string();
-        notices.extend::<[Cell; 5]>([id.into(), id.into(), mark.into(), at.into(), at.into()]);
-    }
+    notice(notices, &op.row);
     call(calls, past, &op.row)
+}
+
+/// What the trigger on becoming unknown would have told.
+fn notice(cells: &mut Vec<Cell>, row: &OperationRow) {
+    if row.status != Status::Unknown {
+        return;
+    }
+    let (id, mark, at) = (row.id.as_str(), row.version.to_string(), row.updated_at);
+    let (tool, reason) = (row.tool.as_str(), row.reason.map(<&str>::from));
+    cells.extend::<[Cell; 7]>([
+        id.into(),
+        tool.into(),
+        id.into(),
+        mark.into(),
+        reason.into(),
+        at.into(),
+        at.into(),
+    ]);
 }
 
 /// Adds an audit entry and answers its hash. `left`: the row as it then was, and how much evidence.
