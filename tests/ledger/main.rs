@@ -23,4 +23,5 @@ mod opening;
 mod pages;
 mod people;
 mod processes;
+mod review_list;
 mod writers;
