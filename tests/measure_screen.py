@@ -83,6 +83,11 @@ class Screen:
         """The tokens of the list, top to bottom (the detail shows whole ids)."""
         return TOKEN.findall(self.text())
 
+    def selected(self):
+        """The token under the cursor."""
+        line = next((line for line in self.screen.display if line.startswith("▸")), "")
+        return TOKEN.findall(line)[:1]
+
     def read(self, patience):
         """Takes what there is. Answers when it arrived, or nothing."""
         if not select.select([self.fd], [], [], patience)[0]:
@@ -189,11 +194,13 @@ class Figures:
         print(f"{name:26}{p50:10.1f}{p99:10.1f}   <= {aim} {unit} (n={len(values)}){word}", flush=True)
 
 
-def make(binary, ledger, rows, env):
+def make(pyte, binary, ledger, rows, env):
     print(f"making {ledger} with {rows} rows", file=sys.stderr)
-    made = subprocess.run([binary, "demo", "--rows", str(rows), "--keep", ledger, "--snapshot", "80x24"], env=env, stdout=subprocess.DEVNULL, check=False)
-    if made.returncode != 0:
-        stop("the ledger could not be made")
+    demo = Screen(pyte, [binary, "demo", "--rows", str(rows), "--keep", str(ledger)], env)
+    demo.wait(useful, demo.began, 3600)
+    # Bound to its simulator by the first refund that is sent.
+    demo.pause(8)
+    demo.quit()
 
 
 def simulator(binary, ledger, env):
@@ -220,10 +227,10 @@ def useful(screen):
     return len(screen.rows()) >= 5
 
 
-def changed(screen):
-    """Another first row than now."""
-    before = screen.rows()[:1]
-    return lambda s: s.rows()[:1] not in (before, [])
+def moved(screen):
+    """The cursor is on another row than now."""
+    before = screen.selected()
+    return lambda s: s.selected() not in (before, [])
 
 
 def starts(figures, pyte, binary, env):
@@ -241,12 +248,12 @@ def keys(figures, screen):
     screen.pause(0.5)
     down, ends, tabs, filters = [], [], [], []
     for _ in range(60):
-        down.append(screen.key("\x1b[6~", changed(screen)))
+        down.append(screen.key("\x1b[6~", moved(screen)))
         screen.pause(0.1)
     figures.line("page down", down, "ms", 16)
     for _ in range(12):
         for key in ("G", "gg"):
-            ends.append(screen.key(key, changed(screen)))
+            ends.append(screen.key(key, moved(screen)))
             screen.pause(0.15)
     figures.line("end and beginning", ends, "ms", 16)
     for _ in range(8):
@@ -310,7 +317,7 @@ def main():
     ledger = (args.ledger or home / f"{args.rows}.db").resolve()
     base = {"HOME": str(home), "PATH": os.environ["PATH"], "TERM": "xterm-256color", "LANG": "C.UTF-8"}
     if not ledger.exists():
-        make(binary, ledger, args.rows, base)
+        make(pyte, binary, ledger, args.rows, base)
     sim, origin = simulator(binary, ledger, base)
     try:
         env = home_of(ledger, origin, base)

@@ -25,4 +25,5 @@ mod pages;
 mod people;
 mod processes;
 mod report;
+mod review_list;
 mod writers;
