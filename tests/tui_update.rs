@@ -65,7 +65,7 @@ fn an_answer_for_an_old_list_changes_nothing_u27() {
         as_of: now(),
         page: samekey::tui::message::Page {
             rows: many(3),
-            more: false,
+            ..Default::default()
         },
         counts: counts(),
         others: Vec::new(),

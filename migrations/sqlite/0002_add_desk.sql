@@ -79,10 +79,43 @@ WHEN NEW.event IS NOT OLD.event OR NEW.subject IS NOT OLD.subject OR NEW.operati
   OR NEW.tries < OLD.tries
 BEGIN SELECT RAISE(ABORT, 'a notice says what it said'); END;
 
--- What the boards filter by and is rare among very many.
-CREATE INDEX tool_calls_held ON tool_calls (state, accepted_at) WHERE state = 'held';
-CREATE INDEX tool_calls_undelivered ON tool_calls (delivery, accepted_at) WHERE delivery IN ('pending', 'delivery_unknown');
-CREATE INDEX audit_by_person ON audit (actor, audit_id) WHERE actor <> 'engine';
-CREATE INDEX audit_by_action ON audit (action, audit_id) WHERE action NOT IN ('opened', 'authorised', 'finished');
--- The report reads operations by created_at: it needs an index that begins with it. `order:` on the queue
--- finds operations by order_id alone.
+-- Lists of a million rows: every page is read off an index, from where the page before ended. `status`
+-- comes first in each, so that "all" is four ordered lists merged, and a row that is open or unknown
+-- stands among few (the part that moves is small and in memory). What many rows share (an amount, one
+-- attempt) is told apart by `created_at`, which never changes.
+DROP INDEX operations_by_status;
+DROP INDEX operations_by_update;
+CREATE INDEX operations_by_status ON operations (status, updated_at);
+CREATE INDEX operations_by_creation ON operations (status, created_at);
+CREATE INDEX operations_by_amount ON operations (status, amount_cents, created_at);
+CREATE INDEX operations_by_attempts ON operations (status, attempts, created_at);
+CREATE INDEX operations_by_key_left ON operations (status, coalesce(key_expires_at, 9000000000000000), created_at);
+CREATE INDEX operations_by_order_name ON operations (status, order_id, created_at);
+
+-- The end of the id is what a person reads off the screen and types into the filter.
+CREATE INDEX operations_by_token ON operations (substr(operation_id, -4));
+-- Only rows that were ever unknown have a reason.
+CREATE INDEX operations_by_reason ON operations (reason) WHERE reason IS NOT NULL;
+
+-- Review, piece by piece in the order of its ranks; each index holds little more than what is listed.
+DROP INDEX operations_contradicted;
+DROP INDEX operations_proposed;
+CREATE INDEX operations_contradicted ON operations (created_at) WHERE contradicted IS NOT NULL;
+CREATE INDEX operations_keys_open ON operations (key_expires_at) WHERE status = 'open' AND provider_ref IS NULL;
+CREATE INDEX operations_sent_open ON operations (coalesce(last_authorised_at, created_at)) WHERE status = 'open';
+CREATE INDEX operations_unknown ON operations (unknown_at, -amount_cents) WHERE status = 'unknown';
+CREATE INDEX operations_to_approve ON operations (created_at) WHERE held = 1 OR proposal IS NOT NULL;
+CREATE INDEX operations_not_decidable ON operations (decidable_at) WHERE status = 'unknown';
+CREATE INDEX operations_snoozed ON operations (snoozed_until) WHERE snoozed_until IS NOT NULL;
+
+-- Calls: by their own id (an agent's name is not always known), by tool, and the few whose answer waits
+-- for approval or has not reached its caller.
+CREATE INDEX tool_calls_by_id ON tool_calls (call_id);
+CREATE INDEX tool_calls_by_tool ON tool_calls (tool, accepted_at);
+CREATE INDEX tool_calls_held ON tool_calls (accepted_at) WHERE state = 'held';
+CREATE INDEX tool_calls_undelivered ON tool_calls (delivery, accepted_at) WHERE delivery <> 'delivered';
+
+-- History: who but the engine did something, and what is not done for every row. Both are read newest
+-- first, which is the order of their row numbers.
+CREATE INDEX audit_by_actor ON audit (actor) WHERE actor <> 'engine';
+CREATE INDEX audit_by_action ON audit (action) WHERE action NOT IN ('opened', 'authorised', 'finished');

@@ -16,13 +16,14 @@ use super::customers::Customers;
 use super::desk::Desk;
 use super::limits::{Limits, first};
 use super::naive::Naive;
+use super::prefill::Stories;
 use super::rounds::Rounds;
-use super::{DemoConfig, DemoError};
+use super::{DemoConfig, DemoError, prefill};
 use crate::config::Secret;
-use crate::domain::ids::{AgentName, ProviderName, ToolName};
+use crate::domain::ids::{ProviderName, ToolName};
 use crate::domain::policy::Terms;
 use crate::engine::{Engine, EngineDeps};
-use crate::ledger::sqlite::{OpenMode, SqliteLedger};
+use crate::ledger::sqlite::{self, OpenMode, SqliteLedger};
 use crate::ledger::{Ledger as _, LedgerError, PageQuery, SharedLedger, Sort, Tab};
 use crate::provider::SharedProvider;
 use crate::provider::stripe::{Stripe, StripeConfig};
@@ -43,7 +44,6 @@ const PAGE: u32 = 1000;
 pub(super) struct Stage {
     pub limits: Limits,
     pub tool: ToolName,
-    pub provider_name: ProviderName,
     pub ledger: SharedLedger,
     pub providers: Arc<BTreeMap<ProviderName, SharedProvider>>,
     pub terms: Arc<BTreeMap<ToolName, Terms>>,
@@ -104,11 +104,27 @@ impl Stage {
             let there = open(OpenMode::Read).await;
             Some(stamped(there, &file.path).await?)
         };
-        let ledger: SharedLedger = Arc::new(open(OpenMode::Engine).await?);
         let sim = simulator(cfg, &limits, plan.clone(), stamped.as_deref()).await?;
         let naive_sim = simulator(cfg, &limits, plan, None).await?;
         let provider = provider(&provider_name, &sim, &limits)?;
-        let providers = Arc::new(BTreeMap::from([(provider_name.clone(), provider)]));
+        let stories = |from| Stories {
+            tool: tool.clone(),
+            provider_name: provider_name.clone(),
+            provider: Arc::clone(&provider),
+            from,
+            rows: u64::from(cfg.rows),
+            now: clock.now(),
+        };
+        if stamped.is_none() && cfg.rows > 0 {
+            let past = prefill::past(stories(0))?;
+            sqlite::fill(&file.path, Arc::clone(&terms), past).await?;
+        }
+        let ledger: SharedLedger = Arc::new(open(OpenMode::Engine).await?);
+        let more = match &stamped {
+            Some(_) => Some(stories(ledger.counts().await?.all())),
+            None => None,
+        };
+        let providers = Arc::new(BTreeMap::from([(provider_name.clone(), provider.clone())]));
         let run = free_run(&ledger, &tool, &faults).await?;
         let customers = Customers::new(cfg.seed, faults, first, run);
         let desk = Desk::new(Arc::clone(&ledger), tool.clone(), clock.clone(), sim.held());
@@ -118,10 +134,9 @@ impl Stage {
             timeout: limits.terms.profile.timeout,
             held: naive_sim.held(),
         };
-        Ok(Self {
+        let stage = Self {
             limits,
             tool,
-            provider_name,
             ledger,
             providers,
             terms,
@@ -132,7 +147,11 @@ impl Stage {
             naive_sim,
             _rounds: rounds,
             file,
-        })
+        };
+        if let Some(more) = more {
+            prefill::add(&stage, &more).await?;
+        }
+        Ok(stage)
     }
 
     /// Starts the engine.
@@ -296,9 +315,4 @@ async fn free_run(
         }
     }
     Ok(u32::MAX)
-}
-
-/// The agent in whose name rows are filled in.
-pub(super) fn prefill_agent() -> Result<AgentName, DemoError> {
-    Ok(AgentName::parse("earlier")?)
 }

@@ -34,7 +34,7 @@ use crate::domain::transition::{Event, Refusal, Step};
 
 pub use query::{
     AuditPage, AuditQuery, AuditRow, Audited, BucketSeen, CallPage, CallQuery, Counts, Detail,
-    Filter, Listed, Page, PageQuery, Sort, Tab,
+    Filter, Listed, Mark, Page, PageQuery, Sort, Tab,
 };
 
 /// A shared handle on a ledger.
@@ -278,6 +278,9 @@ pub trait Ledger: Send + Sync {
     async fn counts(&self) -> Result<Counts, LedgerError>;
     async fn detail(&self, operation: &OperationId) -> Result<Option<Detail>, LedgerError>;
     async fn rows(&self, operations: &[OperationId]) -> Result<Vec<OperationRow>, LedgerError>;
+    /// Of these operations the rows that have another last audit entry than the given one: those that
+    /// moved since they were read.
+    async fn moved(&self, seen: &[(OperationId, i64)]) -> Result<Vec<OperationRow>, LedgerError>;
     async fn call(&self, agent: &AgentName, id: &CallId) -> Result<Option<ToolCall>, LedgerError>;
     async fn calls(&self, query: &CallQuery) -> Result<CallPage, LedgerError>;
     /// Those of these calls that there are, as they stand now.
@@ -304,6 +307,9 @@ pub trait Ledger: Send + Sync {
         provider: &ProviderName,
         refs: &[ProviderRef],
     ) -> Result<Vec<(ProviderRef, OperationId)>, LedgerError>;
+    /// A number that is another one whenever anything was committed since, by whomever: asked of the
+    /// store itself, so that "nothing changed" is a fact and not the lack of a hint.
+    async fn version(&self) -> Result<i64, LedgerError>;
     /// Moves whenever something changed, here or in another process: a hint, without content.
     fn changed(&self) -> watch::Receiver<u64>;
     /// Waits for what is being written; nothing is written as long as the answer is held. For a

@@ -12,7 +12,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Mutex, Semaphore, mpsc};
 
 use super::action::{Ask, Frozen};
 use super::board::{Asking, BoardQuery};
@@ -20,11 +20,11 @@ use super::message::{
     DetailView, Edge, Engines, Failure, Loaded, Message, PageQuery, Standing, Tab,
 };
 use crate::clock::Clock;
-use crate::domain::earlier;
 use crate::domain::guard;
 use crate::domain::ids::{OperationId, ProviderRef, ToolName};
 use crate::domain::policy::{CircuitState, Terms};
 use crate::domain::review_event::ReviewRefusal;
+use crate::domain::{Instant, earlier};
 use crate::ledger::{LedgerError, SharedLedger};
 use crate::review::{Gate, GateError};
 
@@ -92,6 +92,8 @@ impl PartialEq for Query {
             && a.sort == b.sort
             && a.ascending == b.ascending
             && a.after == b.after
+            && a.from == b.from
+            && a.budget == b.budget
             && a.limit == b.limit
     }
 }
@@ -101,12 +103,16 @@ impl PartialEq for Query {
 pub struct Load {
     pub generation: u64,
     pub query: Box<Query>,
-    /// Rows on the screen, which are read even where they left the page.
-    pub shown: Vec<OperationId>,
+    /// Rows on the screen, which are read even where they left the page, each with the number of its
+    /// last audit entry: only those that moved since are read.
+    pub shown: Vec<(OperationId, i64)>,
     /// Also read the head of the review list, for the bell.
     pub review: bool,
 }
 
+/// A reading is not repeated where nothing was committed since; but some of it depends on the time
+/// (what is urgent, which engines live), so that it is never older than this (real time).
+const REREAD: Duration = Duration::from_secs(5);
 /// Tasks that may wait for the ledger or a provider at once.
 const TASKS: usize = 16;
 
@@ -118,6 +124,16 @@ pub struct Runner {
     gate: Gate,
     pub clock: Clock,
     answers: mpsc::Sender<Message>,
+    last: Arc<Mutex<Option<Last>>>,
+    last_board: Arc<Mutex<Option<boards::Last>>>,
+}
+
+/// The last reading that was answered.
+struct Last {
+    load: Load,
+    /// Of the ledger, from before it was read.
+    version: i64,
+    at: tokio::time::Instant,
 }
 
 impl Runner {
@@ -135,6 +151,8 @@ impl Runner {
             gate,
             clock,
             answers,
+            last: Arc::default(),
+            last_board: Arc::default(),
         }
     }
 
@@ -222,7 +240,7 @@ impl Runner {
     async fn load(&self, load: Load) -> Message {
         let generation = load.generation;
         match self.try_load(load).await {
-            Ok(loaded) => Message::Loaded(Box::new(loaded)),
+            Ok(message) => message,
             Err(error) => Message::LoadFailed {
                 generation,
                 why: error.to_string(),
@@ -230,32 +248,41 @@ impl Runner {
         }
     }
 
-    async fn try_load(&self, load: Load) -> Result<Loaded, LedgerError> {
-        let as_of = self.clock.now();
-        let query = &load.query.0;
-        let counts = self.ledger.counts().await?;
-        let page = self.ledger.page(query).await?;
+    async fn try_load(&self, load: Load) -> Result<Message, LedgerError> {
+        let (as_of, at) = (self.clock.now(), tokio::time::Instant::now());
+        let version = self.ledger.version().await?;
+        let mut last = self.last.lock().await;
+        let same = |l: &Last| l.load == load && l.version == version && l.at.elapsed() < REREAD;
+        if last.as_ref().is_some_and(same) {
+            let generation = load.generation;
+            return Ok(Message::Unchanged { generation, as_of });
+        }
+        *last = None;
+        let loaded = self.read(load.clone(), as_of).await?;
+        *last = Some(Last { load, version, at });
+        Ok(Message::Loaded(Box::new(loaded)))
+    }
+
+    async fn read(&self, load: Load, as_of: Instant) -> Result<Loaded, LedgerError> {
+        let present = self.ledger.page(&load.query.0);
+        // What has nothing to do with each other is read at the same time.
+        let (counts, page, review, engines, standing) = tokio::try_join!(
+            self.ledger.counts(),
+            present,
+            self.review(load.review),
+            self.engines(),
+            self.standing(),
+        )?;
         let present: BTreeSet<&OperationId> = page.rows.iter().map(|l| &l.row.id).collect();
-        let missing: Vec<OperationId> = load
+        let missing: Vec<(OperationId, i64)> = load
             .shown
             .into_iter()
-            .filter(|id| !present.contains(id))
+            .filter(|(id, _)| !present.contains(id))
             .collect();
         let others = if missing.is_empty() {
             Vec::new()
         } else {
-            self.ledger.rows(&missing).await?
-        };
-        let review = if load.review {
-            let head = PageQuery {
-                tab: Tab::Review,
-                limit: WATCHED,
-                ..PageQuery::default()
-            };
-            let rows = self.ledger.page(&head).await?.rows;
-            Some(rows.into_iter().map(|l| l.row.id).collect())
-        } else {
-            None
+            self.ledger.moved(&missing).await?
         };
         let tools = page
             .rows
@@ -270,10 +297,24 @@ impl Runner {
             others,
             review,
             tools,
-            engines: self.engines().await?,
-            standing: self.standing().await?,
+            engines,
+            standing,
             page,
         })
+    }
+
+    /// The head of the review list, for the bell.
+    async fn review(&self, wanted: bool) -> Result<Option<Vec<OperationId>>, LedgerError> {
+        if !wanted {
+            return Ok(None);
+        }
+        let head = PageQuery {
+            tab: Tab::Review,
+            limit: WATCHED,
+            ..PageQuery::default()
+        };
+        let rows = self.ledger.page(&head).await?.rows;
+        Ok(Some(rows.into_iter().map(|l| l.row.id).collect()))
     }
 
     fn tools<'a>(&self, names: impl Iterator<Item = &'a ToolName>) -> BTreeMap<ToolName, Terms> {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 pub use crate::engine::{EngineHealth, EngineState};
 pub use crate::ledger::query::{
-    AuditRow, Counts, Detail, Filter, Listed, Page, PageQuery, Sort, Tab,
+    AuditRow, Counts, Detail, Filter, Listed, Mark, Page, PageQuery, Sort, Tab,
 };
 
 use super::action::{Asked, Decided};
@@ -44,6 +44,12 @@ pub enum Message {
     /// The slow poll behind the hints.
     RefreshDue,
     Loaded(Box<Loaded>),
+    /// Asked anew, the ledger says that nothing was committed since the last reading, so that this is
+    /// still true `as_of` now.
+    Unchanged {
+        generation: u64,
+        as_of: Instant,
+    },
     /// The ledger could not be read.
     LoadFailed {
         generation: u64,
@@ -85,7 +91,7 @@ pub struct Loaded {
     pub as_of: Instant,
     pub page: Page,
     pub counts: Counts,
-    /// Shown rows that are not in the page, as they are now.
+    /// Shown rows that are not in the page, as they are now; those that moved since they were read.
     pub others: Vec<OperationRow>,
     /// The first ids of the review list, where asked for.
     pub review: Option<Vec<OperationId>>,

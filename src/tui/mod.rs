@@ -14,6 +14,7 @@ pub mod input;
 pub mod keymap;
 pub mod message;
 pub mod model;
+mod pacing;
 pub mod pulse;
 pub mod query;
 pub mod selection;

@@ -17,7 +17,7 @@ use super::message::{
 };
 use super::pulse::Pulse;
 use super::query::Fault;
-use super::selection::{List, PAGE};
+use super::selection::{List, PAGE, SEARCH};
 use super::text_field::TextField;
 use super::theme::{Role, Theme};
 use crate::domain::ids::{OperationId, ToolName};
@@ -367,9 +367,11 @@ impl Model {
             tab: self.tab,
             filter: self.filter.clone(),
             sort: self.sort,
-            ascending: self.ascending,
-            after: None,
+            // Review has its own order.
+            ascending: self.ascending && self.tab != Tab::Review,
             limit: PAGE,
+            budget: Some(SEARCH),
+            ..PageQuery::default()
         }
     }
 
@@ -381,6 +383,24 @@ impl Model {
         let board = self.board.filter(|b| *b != Board::Report);
         let board = board.and_then(|b| self.boards.reading(b).as_of);
         Some(board.map_or(list, |b| b.min(list)))
+    }
+
+    /// Whether the head of what is shown is being read.
+    #[must_use]
+    pub fn is_reading(&self) -> bool {
+        let board = self.board.filter(|b| *b != Board::Report);
+        self.reading.in_flight || board.is_some_and(|b| self.boards.reading(b).in_flight)
+    }
+
+    /// Whether an answer to what was asked last is on its way.
+    #[must_use]
+    pub fn waits(&self) -> bool {
+        let boards = &self.boards;
+        self.is_reading()
+            || self.list.fetching
+            || self.detail.in_flight
+            || boards.queue.list.fetching
+            || boards.audit.list.fetching
     }
 
     /// The tool under the cursor of the engine board.

@@ -5,63 +5,25 @@
 //! for; one that leaves stays as a tombstone while the cursor is on it; the selected row keeps its
 //! line on the screen. Never: reads the ledger. Tests: `tests/tui_properties.rs`.
 
+mod rows;
+
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::message::{Edge, Listed, Page, Tab};
+use super::message::{Edge, Listed, Mark, Page, Tab};
 use crate::domain::Instant;
 use crate::domain::ids::OperationId;
 use crate::domain::operation::{OperationRow, Status};
 
-/// Something that can stand in a list.
-pub trait Row: Clone {
-    /// What it is called for as long as it exists.
-    type Id: Clone + Ord + std::fmt::Debug;
-
-    fn id(&self) -> Self::Id;
-
-    /// Whether it is called so.
-    fn is(&self, id: &Self::Id) -> bool;
-}
-
-impl Row for Listed {
-    type Id = OperationId;
-
-    fn id(&self) -> OperationId {
-        self.row.id.clone()
-    }
-
-    fn is(&self, id: &OperationId) -> bool {
-        self.row.id == *id
-    }
-}
+pub use rows::{Entry, Row, Rows, Want};
 
 /// Rows of one page.
 pub const PAGE: u32 = 200;
+/// Rows that a reading looks at for a filter that no index answers.
+pub const SEARCH: u32 = 4_000;
+/// The same for further rows, which nothing else waits for.
+pub const SEARCH_ON: u32 = 20_000;
 /// Most rows kept; beyond it the far end is dropped and read again when needed.
 pub const MAX_ROWS: usize = 1_000;
-
-/// A row on the screen.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Entry<R = Listed> {
-    pub listed: R,
-    /// It left the list and stays only because the cursor is on it.
-    pub gone: bool,
-}
-
-impl<R> Entry<R> {
-    fn new(listed: R) -> Self {
-        let gone = false;
-        Self { listed, gone }
-    }
-}
-
-impl Entry {
-    /// Its operation.
-    #[must_use]
-    pub fn id(&self) -> &OperationId {
-        &self.listed.row.id
-    }
-}
 
 /// A list as it is on the screen; of operations, where nothing else is said.
 #[allow(
@@ -84,10 +46,12 @@ pub struct List<R: Row = Listed> {
     pub moved_at: Option<Instant>,
     /// Rows that would be shown by [`List::take_in`].
     pub new: usize,
-    latest: Vec<R>,
-    latest_more: bool,
+    latest: Rows<R>,
     pub more_above: bool,
     pub more_below: bool,
+    /// Where the ledger ended its search at each end, if that is not at the row that stands there.
+    above: Option<Mark>,
+    below: Option<Mark>,
     /// A further page is on its way.
     pub fetching: bool,
     /// Something was read since the list was chosen.
@@ -106,10 +70,11 @@ impl<R: Row> Default for List<R> {
             follow: false,
             moved_at: None,
             new: 0,
-            latest: Vec::new(),
-            latest_more: false,
+            latest: Rows::default(),
             more_above: false,
             more_below: false,
+            above: None,
+            below: None,
             fetching: false,
             loaded: false,
         }
@@ -168,11 +133,7 @@ impl<R: Row> List<R> {
     #[must_use]
     pub fn index(&self) -> Option<usize> {
         let cursor = self.cursor.as_ref()?;
-        self.position(cursor)
-    }
-
-    fn position(&self, id: &R::Id) -> Option<usize> {
-        self.entries.iter().position(|e| e.listed.is(id))
+        self.entries.iter().position(|e| e.listed.is(cursor))
     }
 
     /// The entry under the cursor: what `enter` opens and what is drawn reversed (U5).
@@ -197,11 +158,10 @@ impl<R: Row> List<R> {
         self.entries.get(self.offset..end).unwrap_or_default()
     }
 
-    /// Ids of everything shown, to be read again; with the row that is sought.
+    /// Ids of everything shown.
     #[must_use]
     pub fn ids(&self) -> Vec<R::Id> {
-        let shown = self.entries.iter().map(|e| e.listed.id());
-        shown.chain(self.seek.clone()).collect()
+        self.entries.iter().map(|e| e.listed.id()).collect()
     }
 
     /// How many rows the screen has for it.
@@ -214,19 +174,24 @@ impl<R: Row> List<R> {
     /// to date and says whether it left the list; `locked`: a dialog is open, so nothing moves.
     pub fn renew(
         &mut self,
-        (rows, more): (Vec<R>, bool),
+        page: Rows<R>,
         locked: bool,
         now: Instant,
         mut now_of: impl FnMut(&mut R) -> bool,
     ) {
         let untouched = self.entries.iter().all(|e| e.gone) && self.cursor.is_none();
         let adopt = !self.loaded || untouched || self.follow;
+        let searched = self.loaded && self.entries.is_empty() && page.rows.is_empty();
         self.loaded = true;
-        if adopt && !locked {
-            self.adopt(rows, more, now);
+        if searched && page.more {
+            // The search is further down already, or at its end.
             return;
         }
-        let latest: BTreeMap<R::Id, &R> = rows.iter().map(|l| (l.id(), l)).collect();
+        if adopt && !locked {
+            self.adopt(page, now);
+            return;
+        }
+        let latest: BTreeMap<R::Id, &R> = page.rows.iter().map(|l| (l.id(), l)).collect();
         for entry in &mut self.entries {
             entry.gone = match latest.get(&entry.listed.id()) {
                 Some(listed) => {
@@ -236,8 +201,8 @@ impl<R: Row> List<R> {
                 None => now_of(&mut entry.listed),
             };
         }
-        self.new = self.count_new(&rows);
-        (self.latest, self.latest_more) = (rows, more);
+        self.new = self.count_new(&page.rows);
+        self.latest = page;
         if !locked {
             self.bury();
         }
@@ -248,6 +213,7 @@ impl<R: Row> List<R> {
         self.cursor = Some(row.id());
         self.entries = vec![Entry::new(row)];
         (self.offset, self.new) = (0, 0);
+        (self.above, self.below) = (None, None);
         (self.more_above, self.more_below, self.loaded) = (true, true, true);
     }
 
@@ -271,17 +237,18 @@ impl<R: Row> List<R> {
 
     /// Shows the list as the ledger has it now; the cursor stays on its row while that exists.
     pub fn take_in(&mut self, now: Instant) {
-        let (rows, more) = (std::mem::take(&mut self.latest), self.latest_more);
-        if !rows.is_empty() {
-            self.adopt(rows, more, now);
+        let latest = std::mem::take(&mut self.latest);
+        if !latest.rows.is_empty() {
+            self.adopt(latest, now);
         }
     }
 
-    fn adopt(&mut self, rows: Vec<R>, more: bool, now: Instant) {
+    fn adopt(&mut self, page: Rows<R>, now: Instant) {
         let (old, line) = (self.index().unwrap_or(0), self.line());
-        self.entries = rows.into_iter().map(Entry::new).collect();
-        (self.more_above, self.more_below, self.new) = (false, more, 0);
-        self.latest.clear();
+        self.entries = page.rows.into_iter().map(Entry::new).collect();
+        (self.more_above, self.more_below, self.new) = (false, page.more, 0);
+        (self.above, self.below) = (None, page.next);
+        self.latest = Rows::default();
         let first = self.entries.first().map(|e| e.listed.id());
         if let Some(wish) = self.wish.take() {
             self.cursor = Some(wish);
@@ -307,7 +274,7 @@ impl<R: Row> List<R> {
         let line = self.line();
         let cursor = self.cursor.clone();
         self.entries
-            .retain(|e| !e.gone || Some(e.listed.id()) == cursor);
+            .retain(|e| !e.gone || cursor.as_ref().is_some_and(|c| e.listed.is(c)));
         self.keep_line(line);
         self.show_cursor();
     }
@@ -385,32 +352,37 @@ impl<R: Row> List<R> {
         self.step(isize::MAX);
     }
 
-    /// Which further rows are needed now, and behind which row they begin.
+    /// Which further rows are needed now, and behind what they begin.
     #[must_use]
-    pub fn wants(&self) -> Option<(Edge, R::Id)> {
-        if self.fetching || self.entries.is_empty() {
+    pub fn wants(&self) -> Option<Want<R::Id>> {
+        if self.fetching {
             return None;
         }
         let index = self.index().unwrap_or(0);
         let near_end = index + self.height * 2 >= self.entries.len();
         let near_start = index < self.height * 2;
-        let alive = |e: &&Entry<R>| !e.gone;
-        if self.more_below && near_end {
-            let last = self.entries.iter().rev().find(alive)?;
-            Some((Edge::Below, last.listed.id()))
+        let mut alive = self.entries.iter().filter(|e| !e.gone);
+        let (edge, row, mark) = if self.more_below && near_end {
+            (Edge::Below, alive.next_back(), &self.below)
         } else if self.more_above && near_start {
-            let first = self.entries.iter().find(alive)?;
-            Some((Edge::Above, first.listed.id()))
+            (Edge::Above, alive.next(), &self.above)
         } else {
-            None
-        }
+            return None;
+        };
+        let want = Want {
+            edge,
+            after: row.map(|e| e.listed.id()),
+            from: mark.clone(),
+        };
+        (want.after.is_some() || want.from.is_some()).then_some(want)
     }
 
-    /// Takes further rows, in list order; `more` lies behind them.
-    pub fn extend(&mut self, edge: Edge, rows: Vec<R>, more: bool) {
+    /// Takes further rows, in list order.
+    pub fn extend(&mut self, edge: Edge, page: Rows<R>) {
         self.fetching = false;
         let known: BTreeSet<R::Id> = self.ids().into_iter().collect();
-        let fresh = rows
+        let fresh = page
+            .rows
             .into_iter()
             .filter(|l| edge == Edge::Last || !known.contains(&l.id()))
             .map(Entry::new);
@@ -418,11 +390,11 @@ impl<R: Row> List<R> {
         match edge {
             Edge::Below => {
                 self.entries.extend(fresh);
-                self.more_below = more;
+                (self.more_below, self.below) = (page.more, page.next);
                 let surplus = self.entries.len().saturating_sub(MAX_ROWS).min(self.offset);
                 if surplus > 0 {
                     self.entries.drain(..surplus);
-                    (self.more_above, self.new) = (true, 0);
+                    (self.more_above, self.above, self.new) = (true, None, 0);
                 }
             }
             Edge::Above => {
@@ -430,14 +402,15 @@ impl<R: Row> List<R> {
                 entries.append(&mut self.entries);
                 if entries.len() > MAX_ROWS {
                     entries.truncate(MAX_ROWS);
-                    self.more_below = true;
+                    (self.more_below, self.below) = (true, None);
                 }
                 self.entries = entries;
-                self.more_above = more;
+                (self.more_above, self.above) = (page.more, page.next);
             }
             Edge::Last => {
                 self.entries = fresh.collect();
-                (self.more_above, self.more_below, self.new) = (more, false, 0);
+                (self.more_above, self.more_below, self.new) = (page.more, false, 0);
+                (self.above, self.below) = (page.next, None);
                 self.follow = false;
                 self.cursor = self.entries.last().map(|e| e.listed.id());
             }
@@ -448,6 +421,14 @@ impl<R: Row> List<R> {
 }
 
 impl List {
+    /// Everything shown, to be read again where it moved: the ids, and the last audit entry of each.
+    #[must_use]
+    pub fn seen(&self) -> Vec<(OperationId, i64)> {
+        let seen = |e: &Entry| (e.id().clone(), e.listed.row.audit_seq);
+        let sought = self.seek.clone().map(|id| (id, 0));
+        self.entries.iter().map(seen).chain(sought).collect()
+    }
+
     /// Takes a reading of the head of the list, and the state of shown rows that are not in it.
     pub fn refresh(
         &mut self,
@@ -457,11 +438,10 @@ impl List {
         locked: bool,
         now: Instant,
     ) {
-        let Page { rows, more } = page;
         let others: BTreeMap<OperationId, OperationRow> =
             others.into_iter().map(|r| (r.id.clone(), r)).collect();
         match self.seek.take() {
-            Some(id) if rows.iter().any(|l| l.is(&id)) => self.wish = Some(id),
+            Some(id) if page.rows.iter().any(|l| l.is(&id)) => self.wish = Some(id),
             Some(id) => {
                 if let Some(row) = others.get(&id) {
                     self.stand_on(Listed {
@@ -473,14 +453,13 @@ impl List {
             }
             None => {}
         }
-        let whole = !more && !self.more_above;
-        self.renew((rows, more), locked, now, |listed| {
-            let Some(row) = others.get(&listed.row.id) else {
-                return true;
-            };
-            listed.row = row.clone();
+        let whole = !page.more && !self.more_above;
+        self.renew(page.into(), locked, now, |listed| {
+            if let Some(row) = others.get(&listed.row.id) {
+                listed.row = row.clone();
+            }
             // Beyond the page it may still be in the list: only its status can tell.
-            whole || !fits(tab, row)
+            whole || !fits(tab, &listed.row)
         });
     }
 }

@@ -49,6 +49,7 @@ pub fn update(model: &mut Model, message: Message) -> Vec<Effect> {
             }
         }
         Message::Loaded(loaded) => reading::loaded(model, *loaded),
+        Message::Unchanged { generation, as_of } => reading::unchanged(model, generation, as_of),
         Message::LoadFailed { generation, why } => reading::failed(model, generation, why),
         Message::More {
             generation,

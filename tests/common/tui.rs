@@ -575,7 +575,9 @@ impl Stage {
                     .rows
                     .iter()
                     .map(|l| l.row.clone())
-                    .filter(|r| load.shown.contains(&r.id) && !present.contains(&r.id))
+                    .filter(|r| {
+                        load.shown.iter().any(|(id, _)| *id == r.id) && !present.contains(&r.id)
+                    })
                     .collect();
                 Some(Message::Loaded(Box::new(Loaded {
                     generation: load.generation,
@@ -655,7 +657,11 @@ impl Stage {
         }
         let more = rows.len() > query.limit as usize;
         rows.truncate(query.limit as usize);
-        Page { rows, more }
+        Page {
+            rows,
+            more,
+            next: None,
+        }
     }
 
     /// A script: keys separated by spaces, or `'text'` typed letter by letter.

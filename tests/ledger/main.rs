@@ -17,6 +17,7 @@ mod calls;
 mod driving;
 mod feeds;
 mod files;
+mod filling;
 mod leases;
 mod limits;
 mod opening;

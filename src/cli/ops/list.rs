@@ -30,9 +30,9 @@ pub(super) async fn run(cx: &Context, desk: &Desk, args: &ListArgs) -> Result<Ex
             ..Filter::default()
         },
         sort: args.sort,
-        ascending: false,
         after: args.after.clone(),
         limit: PAGE,
+        ..PageQuery::default()
     };
     let mut left = args.limit.unwrap_or(u32::MAX);
     let mut printer = Printer::new(cx, desk);

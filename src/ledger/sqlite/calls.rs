@@ -183,13 +183,15 @@ pub(super) async fn renew(
     lease: Duration,
 ) -> Result<u64, LedgerError> {
     let until = micros(later(tx.now, lease));
-    let calls =
-        sqlx::query("UPDATE tool_calls SET lease_until = ? WHERE engine = ? AND state = 'running'")
-            .bind(until)
-            .bind(engine.as_str())
-            .execute(&mut *tx.conn)
-            .await
-            .map_err(store::failed)?;
+    // Both words, so that the index of waiting calls serves and not all calls are looked at.
+    let sql = "UPDATE tool_calls SET lease_until = ? WHERE engine = ? AND state = 'running'
+               AND state IN ('queued', 'running')";
+    let calls = sqlx::query(sql)
+        .bind(until)
+        .bind(engine.as_str())
+        .execute(&mut *tx.conn)
+        .await
+        .map_err(store::failed)?;
     sqlx::query("UPDATE drives SET until = ? WHERE engine = ?")
         .bind(until)
         .bind(engine.as_str())

@@ -5,14 +5,22 @@
 //! (`traps.md`, finding 1). Never: decides; it calls `domain` inside the transaction.
 
 mod calls;
-mod feeds;
+mod calls_read;
+mod counts;
 mod files;
+mod fill;
 mod limits;
+mod narrow;
 mod open;
 mod operations;
+mod pages;
+#[cfg(test)]
+mod plans;
 mod read;
 mod report;
+mod review_list;
 mod store;
+mod watching;
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -46,9 +54,11 @@ use crate::domain::transition::Event;
 
 pub(super) use files::is_sqlite;
 pub use files::{network_name, path};
+pub use fill::{Past, Times, fill};
 pub use open::OpenMode;
 pub(super) use open::{APPLICATION_ID, MIGRATIONS, connect_to_read};
 pub(super) use store::failed;
+use watching::Eye;
 
 /// A handle on a SQLite ledger. Cheap to clone.
 #[derive(Clone)]
@@ -65,6 +75,8 @@ struct Inner {
     os_user: String,
     offset: std::sync::Mutex<limits::ClockOffset>,
     changed: watch::Sender<u64>,
+    /// Sees whether anything was committed.
+    eye: Arc<Eye>,
     watcher: std::sync::Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -418,12 +430,12 @@ impl Ledger for SqliteLedger {
 
     async fn page(&self, query: &PageQuery) -> Result<Page, LedgerError> {
         let query = query.clone();
-        self.read(|inner| async move { read::page(&inner, &query).await })
+        self.read(|inner| async move { pages::page(&inner, &query).await })
             .await
     }
 
     async fn counts(&self) -> Result<Counts, LedgerError> {
-        self.read(|inner| async move { read::counts(&inner).await })
+        self.read(|inner| async move { counts::counts(&inner).await })
             .await
     }
 
@@ -439,6 +451,12 @@ impl Ledger for SqliteLedger {
             .await
     }
 
+    async fn moved(&self, seen: &[(OperationId, i64)]) -> Result<Vec<OperationRow>, LedgerError> {
+        let seen = seen.to_vec();
+        self.read(|inner| async move { read::moved(&inner, &seen).await })
+            .await
+    }
+
     async fn call(&self, agent: &AgentName, id: &CallId) -> Result<Option<ToolCall>, LedgerError> {
         let (agent, id) = (agent.clone(), id.clone());
         self.read(|inner| async move { read::call(&inner, &agent, &id).await })
@@ -447,19 +465,19 @@ impl Ledger for SqliteLedger {
 
     async fn calls(&self, query: &CallQuery) -> Result<CallPage, LedgerError> {
         let query = query.clone();
-        self.read(|inner| async move { feeds::calls(&inner, &query).await })
+        self.read(|inner| async move { calls_read::calls(&inner, &query).await })
             .await
     }
 
     async fn calls_of(&self, ids: &[(AgentName, CallId)]) -> Result<Vec<ToolCall>, LedgerError> {
         let ids = ids.to_vec();
-        self.read(move |inner| async move { feeds::calls_of(&inner, &ids).await })
+        self.read(move |inner| async move { calls_read::calls_of(&inner, &ids).await })
             .await
     }
 
     async fn audit(&self, query: &AuditQuery) -> Result<AuditPage, LedgerError> {
         let query = query.clone();
-        self.read(move |inner| async move { feeds::audit(&inner, &query).await })
+        self.read(move |inner| async move { calls_read::audit(&inner, &query).await })
             .await
     }
 
@@ -517,6 +535,11 @@ impl Ledger for SqliteLedger {
         .await
     }
 
+    async fn version(&self) -> Result<i64, LedgerError> {
+        self.read(|inner| async move { inner.eye.version().await })
+            .await
+    }
+
     fn changed(&self) -> watch::Receiver<u64> {
         self.0.changed.subscribe()
     }
@@ -530,6 +553,7 @@ impl Ledger for SqliteLedger {
             watcher.abort();
         }
         self.0.closed.store(true, Ordering::SeqCst);
+        self.0.eye.close().await;
         if let Some(conn) = self.0.writer.lock().await.take() {
             // Nothing is left to write; a failure to close loses nothing.
             let _ = conn.close().await;

@@ -10,6 +10,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, S
 use sqlx::{ConnectOptions, Connection, SqliteConnection, SqlitePool};
 use tokio::sync::{Mutex, watch};
 
+use super::watching::{self, Eye};
 use super::{Inner, SqliteLedger, files, limits, store};
 use crate::clock::Clock;
 use crate::domain::ids::ToolName;
@@ -21,12 +22,8 @@ pub(in crate::ledger) static MIGRATIONS: Migrator = sqlx::migrate!("migrations/s
 pub(in crate::ledger) const APPLICATION_ID: i64 = 0x7361_6d6b;
 /// Below this, WAL mode can lose committed data with two connections (`traps.md`, finding 2).
 const MIN_SQLITE: [u32; 3] = [3, 51, 3];
-/// How often another process's commits are looked for.
-const WATCH_EVERY: Duration = Duration::from_millis(150);
 /// The write-ahead log is cut back to this when a checkpoint can (L7).
 const WAL_LIMIT_BYTES: i64 = 16 * 1024 * 1024;
-/// Watch rounds between timed checkpoints.
-const CHECKPOINT_ROUNDS: u32 = 200;
 
 /// What a process opens a ledger for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +86,10 @@ impl SqliteLedger {
             .await
             .map_err(store::failed)?;
         let (changed, _) = watch::channel(0);
+        // It gives way at once: a checkpoint that waits for a reader would hold up every writer.
+        let patience = Duration::from_millis(50);
+        let eye = options(&path).busy_timeout(patience).connect().await;
+        let eye = Arc::new(Eye::new(eye.map_err(store::failed)?));
         let ledger = Self(Arc::new(Inner {
             writer: Mutex::new(Some(writer)),
             closed: std::sync::atomic::AtomicBool::new(false),
@@ -99,13 +100,12 @@ impl SqliteLedger {
             clock,
             os_user: crate::config::os_user(),
             changed,
+            eye: Arc::clone(&eye),
             watcher: std::sync::Mutex::new(None),
         }));
-        // It gives way at once: a checkpoint that waits for a reader would hold up every writer.
-        let patience = Duration::from_millis(50);
-        let watcher = options(&path).busy_timeout(patience).connect().await;
-        let watcher = watcher.map_err(store::failed)?;
-        let task = tokio::spawn(watch_others(watcher, ledger.0.changed.clone(), mode));
+        let log = files::beside(&path, "-wal");
+        let changed = ledger.0.changed.clone();
+        let task = tokio::spawn(watching::watch(eye, log, changed, mode == OpenMode::Engine));
         if let Ok(mut slot) = ledger.0.watcher.lock() {
             *slot = Some(task);
         }
@@ -188,9 +188,20 @@ async fn create(path: &Path) -> Result<(), LedgerError> {
         return Ok(());
     }
     let new = files::beside(path, ".new");
-    files::start_afresh(&new)?;
+    let mut conn = make(&new).await?;
+    sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)")
+        .execute(&mut conn)
+        .await
+        .map_err(store::failed)?;
+    conn.close().await.map_err(store::failed)?;
+    files::move_whole(&new, path)
+}
+
+/// An empty ledger in a file of its own that nobody knows of yet.
+pub(super) async fn make(new: &Path) -> Result<SqliteConnection, LedgerError> {
+    files::start_afresh(new)?;
     // Only the creator switches to WAL: the switch takes a lock that no timeout waits for.
-    let options = options(&new).journal_mode(SqliteJournalMode::Wal);
+    let options = options(new).journal_mode(SqliteJournalMode::Wal);
     let mut conn = options.connect().await.map_err(store::failed)?;
     check_version(&mut conn).await?;
     sqlx::query("PRAGMA application_id = 1935764843")
@@ -201,12 +212,7 @@ async fn create(path: &Path) -> Result<(), LedgerError> {
         .run_direct(None, &mut conn, false)
         .await
         .map_err(migration)?;
-    sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)")
-        .execute(&mut conn)
-        .await
-        .map_err(store::failed)?;
-    conn.close().await.map_err(store::failed)?;
-    files::move_whole(&new, path)
+    Ok(conn)
 }
 
 fn newest() -> i64 {
@@ -226,7 +232,10 @@ async fn schema(conn: &mut SqliteConnection) -> Result<i64, LedgerError> {
     .await
 }
 
-async fn pragma(conn: &mut SqliteConnection, sql: &'static str) -> Result<i64, LedgerError> {
+pub(super) async fn pragma(
+    conn: &mut SqliteConnection,
+    sql: &'static str,
+) -> Result<i64, LedgerError> {
     sqlx::query_scalar(sql)
         .fetch_one(conn)
         .await
@@ -288,32 +297,6 @@ fn made_by_migrations(statement: &str) -> usize {
         .iter()
         .map(|m| m.sql.as_str().matches(statement).count())
         .sum()
-}
-
-/// Turns commits of other processes into the hint that something changed, and cuts the log back.
-async fn watch_others(mut conn: SqliteConnection, changed: watch::Sender<u64>, mode: OpenMode) {
-    let mut seen = 0;
-    let mut round = 0_u32;
-    loop {
-        tokio::time::sleep(WATCH_EVERY).await;
-        match pragma(&mut conn, "PRAGMA data_version").await {
-            Ok(version) if version != seen => {
-                seen = version;
-                changed.send_modify(|n| *n = n.wrapping_add(1));
-            }
-            Ok(_) => {}
-            Err(error) => tracing::debug!(%error, "watching the ledger"),
-        }
-        round = round.wrapping_add(1);
-        if mode == OpenMode::Engine && round.is_multiple_of(CHECKPOINT_ROUNDS) {
-            let cut = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)")
-                .execute(&mut conn)
-                .await;
-            if let Err(error) = cut {
-                tracing::debug!(%error, "checkpoint");
-            }
-        }
-    }
 }
 
 impl Drop for Inner {

@@ -375,7 +375,7 @@ fn move_cursor(model: &mut Model, action: Action) -> Vec<Effect> {
         Action::HalfUp => list.step(-list.half()),
         Action::PageDown => list.step(list.page()),
         Action::PageUp => list.step(-list.page()),
-        Action::Bottom if list.more_below && model.tab != Tab::Review => {
+        Action::Bottom if list.more_below => {
             return reading::want_last(model);
         }
         Action::Bottom => list.to_bottom(),

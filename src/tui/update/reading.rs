@@ -4,9 +4,10 @@ use super::super::effect::{Effect, Load, Query};
 use super::super::format;
 use super::super::message::{DetailView, Edge, Loaded, Page, PageQuery, Tab};
 use super::super::model::{Focus, Model};
-use super::super::selection::List;
+use super::super::selection::{List, SEARCH_ON, Want};
 use super::super::view::layout;
 use super::{asking, boards, refit};
+use crate::domain::Instant;
 use crate::domain::ids::OperationId;
 use crate::domain::operation::OperationRow;
 
@@ -27,9 +28,9 @@ fn load(model: &mut Model) -> Vec<Effect> {
     }
     model.reading.in_flight = true;
     model.reading.again = false;
-    let mut shown = model.list.ids();
+    let mut shown = model.list.seen();
     if let Some(dialog) = &model.dialog {
-        shown.push(dialog.frozen.operation().clone());
+        shown.push((dialog.frozen.operation().clone(), 0));
     }
     vec![Effect::Load(Load {
         generation: model.reading.generation,
@@ -106,6 +107,26 @@ pub fn loaded(model: &mut Model, loaded: Loaded) -> Vec<Effect> {
     effects
 }
 
+/// What was read last is still so.
+pub fn unchanged(model: &mut Model, generation: u64, as_of: Instant) -> Vec<Effect> {
+    if generation != model.reading.generation {
+        return Vec::new();
+    }
+    let reading = &mut model.reading;
+    reading.in_flight = false;
+    let old = reading.as_of.replace(as_of);
+    model.now = model.now.max(as_of);
+    // The header says it to the second.
+    if old.is_none_or(|old| old.timestamp() != as_of.timestamp()) {
+        model.touch();
+    }
+    if model.reading.again {
+        load(model)
+    } else {
+        Vec::new()
+    }
+}
+
 fn versions(page: &Page, others: &[OperationRow]) -> Vec<(OperationId, i64)> {
     let listed = page.rows.iter().map(|l| &l.row);
     listed
@@ -160,31 +181,34 @@ pub fn failed(model: &mut Model, generation: u64, why: String) -> Vec<Effect> {
 
 /// Further rows, where the cursor comes near the end of what is loaded.
 pub fn want_more(model: &mut Model) -> Vec<Effect> {
-    let Some((edge, after)) = model.list.wants() else {
-        return Vec::new();
-    };
-    if edge == Edge::Above && model.tab == Tab::Review {
-        // Urgency has no reverse order; `gg` reads it from the top again.
-        return Vec::new();
+    match model.list.wants() {
+        Some(want) => more_rows(model, want),
+        None => Vec::new(),
     }
-    more_rows(model, edge, Some(after))
 }
 
 /// The end of the list.
 pub fn want_last(model: &mut Model) -> Vec<Effect> {
-    more_rows(model, Edge::Last, None)
+    let end = Want {
+        edge: Edge::Last,
+        after: None,
+        from: None,
+    };
+    more_rows(model, end)
 }
 
-fn more_rows(model: &mut Model, edge: Edge, after: Option<OperationId>) -> Vec<Effect> {
+fn more_rows(model: &mut Model, want: Want) -> Vec<Effect> {
     model.list.fetching = true;
     let query = model.query();
-    let reversed = edge != Edge::Below;
+    let reversed = want.edge != Edge::Below;
     vec![Effect::More {
         generation: model.reading.generation,
-        edge,
+        edge: want.edge,
         query: Box::new(Query(PageQuery {
-            after,
+            after: want.after,
+            from: want.from,
             ascending: query.ascending != reversed,
+            budget: Some(SEARCH_ON),
             ..query
         })),
     }]
@@ -202,7 +226,7 @@ pub fn more(
     }
     match result {
         Ok(page) => {
-            model.list.extend(edge, page.rows, page.more);
+            model.list.extend(edge, page.into());
             model.touch();
             let mut effects = want_detail(model);
             effects.extend(want_more(model));

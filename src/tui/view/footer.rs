@@ -125,10 +125,8 @@ fn position(model: &Model) -> String {
         return format!("row {at} of {loaded} loaded");
     }
     let total = model.counts.filter(|_| model.filter_text.is_empty());
-    match total.map(|c| tabs::count(&c, model.tab)) {
-        Some(total) if list.more_below => {
-            format!("{at} of {}", format::grouped(&total.to_string()))
-        }
+    match total.map(|c| tabs::counted(&c, model.tab)) {
+        Some(total) if list.more_below => format!("{at} of {total}"),
         _ if list.more_below => format!("{at} of {loaded}+"),
         _ => format!("{at} of {loaded}"),
     }

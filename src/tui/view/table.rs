@@ -172,6 +172,11 @@ fn empty(model: &Model, frame: &mut Frame<'_>, area: Rect) {
     let counts = model.counts.unwrap_or_default();
     let lines = if !model.list.loaded {
         vec![format!("reading the ledger{}", model.theme.glyphs.wait)]
+    } else if model.list.more_below {
+        vec![format!(
+            "nothing so far; looking further down the list{}",
+            model.theme.glyphs.wait
+        )]
     } else if !model.filter_text.is_empty() {
         vec!["Nothing matches the filter. esc clears it.".to_owned()]
     } else if counts.all() == 0 {

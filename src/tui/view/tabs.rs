@@ -23,6 +23,17 @@ pub fn count(counts: &Counts, tab: Tab) -> u64 {
     }
 }
 
+/// The same in words: the review list is counted up to a cap.
+pub fn counted(counts: &Counts, tab: Tab) -> String {
+    match count(counts, tab) {
+        n if tab == Tab::Review && n > MOST_SAID => format!("{MOST_SAID}+"),
+        n => format::grouped(&n.to_string()),
+    }
+}
+
+/// Most rows of the review list that are said to be so many.
+const MOST_SAID: u64 = 999;
+
 /// Draws all pages: lists with their counts, then the boards; in shorter words where the width asks
 /// for it.
 pub fn draw(model: &Model, frame: &mut Frame<'_>, area: Rect) {
@@ -91,14 +102,19 @@ fn tabs(model: &Model, form: Form) -> Vec<Span<'static>> {
             _ => span(theme, super::rule_role(model), theme.glyphs.bar),
         });
         let here = model.board.map_or(Place::List(model.tab), Place::Board) == place;
-        let count = model.counts.and_then(|c| counted(&c, place));
-        let waits = [Place::List(Tab::Review), Place::List(Tab::Unknown)].contains(&place);
-        let role = match (here, waits && count.is_some_and(|c| c > 0)) {
+        let waits = match place {
+            Place::List(tab @ (Tab::Review | Tab::Unknown)) => {
+                model.counts.is_some_and(|c| count(&c, tab) > 0)
+            }
+            Place::List(_) | Place::Board(_) => false,
+        };
+        let role = match (here, waits) {
             (true, _) => Role::Cursor,
             (false, true) => Role::Unknown,
             (false, false) => Role::Text,
         };
-        let shown = count.map_or_else(String::new, |c| format!(" {}", number(c, form)));
+        let shown = model.counts.and_then(|c| number(&c, place, form));
+        let shown = shown.map_or_else(String::new, |n| format!(" {n}"));
         let name = name(place, form, here);
         let (key, pad) = ((n + 1) % 10, if form.padded { " " } else { "" });
         out.push(span(theme, role, format!("{pad}{key}{name}{shown}{pad}")));
@@ -107,12 +123,19 @@ fn tabs(model: &Model, form: Form) -> Vec<Span<'static>> {
 }
 
 /// The number that stands behind a page's name.
-fn counted(counts: &Counts, place: Place) -> Option<u64> {
-    match place {
-        Place::List(tab) => Some(count(counts, tab)),
-        Place::Board(Board::Queue) => Some(counts.queued),
-        Place::Board(Board::Engine | Board::Audit | Board::Report) => None,
-    }
+fn number(counts: &Counts, place: Place, form: Form) -> Option<String> {
+    let (n, words) = match place {
+        Place::List(tab) => (count(counts, tab), counted(counts, tab)),
+        Place::Board(Board::Queue) => (counts.queued, format::grouped(&counts.queued.to_string())),
+        Place::Board(Board::Engine | Board::Audit | Board::Report) => return None,
+    };
+    let capped = place == Place::List(Tab::Review);
+    Some(match n {
+        _ if form.lists == Words::Long || capped => words,
+        0..=9_999 => n.to_string(),
+        10_000..=999_999 => format!("{}k", n / 1_000),
+        _ => format!("{}M", n / 1_000_000),
+    })
 }
 
 /// The name with the space before it; a single letter stands close to its key.
@@ -134,14 +157,5 @@ fn name(place: Place, form: Form, here: bool) -> String {
         Words::Short => format!(" {short}"),
         Words::Letter if here => format!(" {short}"),
         Words::Letter => long.chars().take(1).collect(),
-    }
-}
-
-fn number(count: u64, form: Form) -> String {
-    match count {
-        _ if form.lists == Words::Long => format::grouped(&count.to_string()),
-        0..=9_999 => count.to_string(),
-        10_000..=999_999 => format!("{}k", count / 1_000),
-        _ => format!("{}M", count / 1_000_000),
     }
 }

@@ -6,7 +6,7 @@ use super::super::super::board::{Asking, Board, BoardAnswer, BoardLoaded, BoardQ
 use super::super::super::effect::Effect;
 use super::super::super::message::Edge;
 use super::super::super::model::Model;
-use super::super::super::selection::{List, Row};
+use super::super::super::selection::{List, Row, Rows};
 use super::super::refit;
 use crate::domain::Instant;
 use crate::domain::tool_call::ToolCall;
@@ -48,8 +48,8 @@ fn ask(model: &Model, board: Board, edge: Option<Edge>, what: BoardQuery) -> Vec
 /// Further rows, where the cursor comes near the end of what is loaded.
 pub fn want_more(model: &mut Model, board: Board) -> Vec<Effect> {
     let edge = match board {
-        Board::Queue => model.boards.queue.list.wants().map(|(edge, _)| edge),
-        Board::Audit => model.boards.audit.list.wants().map(|(edge, _)| edge),
+        Board::Queue => model.boards.queue.list.wants().map(|want| want.edge),
+        Board::Audit => model.boards.audit.list.wants().map(|want| want.edge),
         Board::Engine | Board::Report => None,
     };
     edge.map_or_else(Vec::new, |edge| more(model, board, edge))
@@ -60,7 +60,7 @@ pub fn more(model: &mut Model, board: Board, edge: Edge) -> Vec<Effect> {
     let what = match model.boards.query(board, model.now) {
         BoardQuery::Calls(query, _) => {
             let list = &mut model.boards.queue.list;
-            let after = list.wants().map(|(_, id)| id);
+            let after = list.wants().and_then(|want| want.after);
             list.fetching = true;
             let query = CallQuery {
                 ascending,
@@ -71,7 +71,7 @@ pub fn more(model: &mut Model, board: Board, edge: Edge) -> Vec<Effect> {
         }
         BoardQuery::Audit(query) => {
             let list = &mut model.boards.audit.list;
-            let after = list.wants().map(|(_, id)| id);
+            let after = list.wants().and_then(|want| want.after);
             list.fetching = true;
             BoardQuery::Audit(AuditQuery {
                 ascending,
@@ -113,6 +113,8 @@ pub fn answered(model: &mut Model, answer: Asking<Result<BoardLoaded, String>>) 
 fn take(model: &mut Model, board: Board, edge: Option<Edge>, what: Result<BoardLoaded, String>) {
     let reading = model.boards.reading_mut(board);
     let before = reading.problem.take();
+    let second = reading.as_of.map(|at| at.timestamp());
+    let mut quiet = false;
     match what {
         Err(why) => {
             reading.problem = Some(why);
@@ -120,20 +122,24 @@ fn take(model: &mut Model, board: Board, edge: Option<Edge>, what: Result<BoardL
             model.boards.audit.list.fetching &= board != Board::Audit;
         }
         Ok(loaded) => {
+            // The header says it to the second.
+            quiet = matches!(loaded.answer, BoardAnswer::Unchanged)
+                && second == Some(loaded.as_of.timestamp());
             if edge.is_none() {
                 reading.as_of = Some(loaded.as_of);
             }
             model.now = model.now.max(loaded.as_of);
-            fill(model, edge, loaded);
+            fill(model, board, edge, loaded);
         }
     }
     if before != model.boards.reading(board).problem {
         refit(model);
+    } else if !quiet {
+        model.touch();
     }
-    model.touch();
 }
 
-fn fill(model: &mut Model, edge: Option<Edge>, loaded: BoardLoaded) {
+fn fill(model: &mut Model, board: Board, edge: Option<Edge>, loaded: BoardLoaded) {
     let (now, locked) = (model.now, model.dialog.is_some());
     let boards = &mut model.boards;
     match (loaded.answer, edge) {
@@ -142,21 +148,34 @@ fn fill(model: &mut Model, edge: Option<Edge>, loaded: BoardLoaded) {
             refresh_calls(list, query, (page, others), locked, now);
         }
         (BoardAnswer::Calls(page, _), Some(edge)) => {
-            boards.queue.list.extend(edge, page.calls, page.more);
+            boards.queue.list.extend(edge, rows(page.calls, page.more));
         }
         (BoardAnswer::Audit(page), None) => {
             // An entry never changes and never goes.
             let list = &mut boards.audit.list;
-            list.renew((page.rows, page.more), locked, now, |_| false);
+            list.renew(rows(page.rows, page.more), locked, now, |_| false);
         }
         (BoardAnswer::Audit(page), Some(edge)) => {
-            boards.audit.list.extend(edge, page.rows, page.more);
+            boards.audit.list.extend(edge, rows(page.rows, page.more));
         }
+        // What was read then is what there is now; a report says itself when it was read.
+        (BoardAnswer::Unchanged, _) if board == Board::Engine => {
+            boards.engine.view.as_of = Some(loaded.as_of);
+        }
+        (BoardAnswer::Unchanged, _) => {}
         (BoardAnswer::Engine(view), _) => boards.engine.take(view),
         (BoardAnswer::Report(report), _) => {
             boards.report.report = Some(report);
             boards.report.took = loaded.took;
         }
+    }
+}
+
+fn rows<R>(rows: Vec<R>, more: bool) -> Rows<R> {
+    Rows {
+        rows,
+        more,
+        next: None,
     }
 }
 
@@ -172,7 +191,7 @@ fn refresh_calls(
             && query.delivery.is_none_or(|d| d == call.delivery)
     };
     let others: BTreeMap<_, ToolCall> = others.into_iter().map(|c| (c.id(), c)).collect();
-    list.renew((page.calls, page.more), locked, now, |call| {
+    list.renew(rows(page.calls, page.more), locked, now, |call| {
         if let Some(other) = others.get(&call.id()) {
             *call = other.clone();
         }
