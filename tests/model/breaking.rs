@@ -177,6 +177,11 @@ fn without_a_complete_list() {
 }
 
 #[test]
+fn without_our_mark() {
+    breaks(evidence(), Guard::OurMark, &[Law::OnlyOurs]);
+}
+
+#[test]
 fn without_the_version_looked_at() {
     breaks(closing(), Guard::VersionLookedAt, &[Law::DecidedAsSeen]);
 }

@@ -53,6 +53,8 @@ pub fn calling() -> Scope {
             Place::Busy,
             Place::Joined,
             Place::TwoRows,
+            Place::FailedHeld,
+            Place::FailedClosed,
         ],
     }
 }

@@ -6,10 +6,11 @@
 
 use std::time::Duration;
 
+use samekey::domain::evidence::ProviderObject;
 use samekey::domain::operation::{Operation, Status};
 use samekey::domain::outcome::{Outcome, OutcomeClass};
 use samekey::domain::policy::Terms;
-use samekey::domain::transition::Event;
+use samekey::domain::transition::{Event, Lookup};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guard {
@@ -41,6 +42,8 @@ pub enum Guard {
     WaitingPeriod,
     /// Only a list read to its end proves absence.
     CompleteList,
+    /// Only what carries our operation id is ours.
+    OurMark,
     /// A decision is on the version looked at.
     VersionLookedAt,
     /// A decision is written only where nobody moved first.
@@ -128,6 +131,18 @@ impl Guard {
                     *wait = Duration::ZERO;
                 }
                 event
+            }
+            (Self::OurMark, Event::Observed(mut observed)) => {
+                let id = &op.row.id;
+                let claim = |o: &mut ProviderObject| o.operation = Some(id.clone());
+                match &mut observed.seen {
+                    Lookup::Listed { objects, .. } => {
+                        objects.iter_mut().for_each(|(o, _)| claim(o));
+                    }
+                    Lookup::One { object, .. } => claim(object),
+                    Lookup::Unreachable { .. } => {}
+                }
+                Event::Observed(observed)
             }
             (Self::VersionLookedAt, Event::Decided(mut decision)) => {
                 decision.version = Some(op.row.version);

@@ -55,6 +55,8 @@ places! {
     LookFirst "closing as failed is refused: look it up first" |m, w| refused(m, w, Closing::Failed, "look it up"),
     FailedOpen "closing as failed is refused: stop it first" |m, w| refused(m, w, Closing::Failed, "the row is open"),
     FailedInFlight "closing as failed is refused: in flight" |m, w| refused(m, w, Closing::Failed, "an attempt is in flight"),
+    FailedHeld "closing as failed is refused: held" |m, w| refused(m, w, Closing::Failed, "the row is held"),
+    FailedClosed "closing as failed is refused: closed" |m, w| refused(m, w, Closing::Failed, "the row is closed"),
     FailedByTwo "closing as failed needs a second person" |m, w| rules(m, w, Closing::Failed, |r| matches!(r, Ruling::SecondPerson { .. })),
     FailedByOne "one person may close as failed" |m, w| rules(m, w, Closing::Failed, |r| *r == Ruling::OnePerson),
     ItIsLost "closing as succeeded is refused: failed or canceled" |m, w| refused(m, w, Closing::Succeeded, "our refund at the provider failed"),

@@ -87,6 +87,39 @@ fn no_schedule_of_ageing_keys_breaks_a_law() {
     explore(ageing());
 }
 
+/// Webhooks and the reconciler bring news while engines are still at it.
+fn news() -> Scope {
+    Scope {
+        name: "news while sending",
+        depth: Some(14),
+        long_depth: Some(17),
+        horizon: 1,
+        troubles: Left {
+            crashes: 1,
+            lookups: 1,
+            webhooks: 1,
+            ..Left::default()
+        },
+        doors: &[Door::In],
+        ends: &[End::Done, End::Pending, End::BrokenWithEffect],
+        fates: true,
+        places: &[
+            Place::Refunded,
+            Place::Checking,
+            Place::Unconfirmed,
+            Place::Failed,
+            Place::ServerError,
+            Place::Returned,
+        ],
+        ..sending()
+    }
+}
+
+#[test]
+fn no_news_while_sending_breaks_a_law() {
+    explore(news());
+}
+
 /// Everything a provider can say, and a refund that somebody else made.
 fn refusing() -> Scope {
     Scope {
