@@ -223,7 +223,7 @@ const MISTAKES: &[Mistake] = &[
     ("[providers.stripe]\napi_key_env = \"A B\"", 2, "providers.stripe.api_key_env", "not the name", "STRIPE_API_KEY"),
     ("[providers.stripe]\napi_key_env = \"A\"\napi_key_file = \"/b\"", 3, "providers.stripe.api_key_file", "beside", "one of the two"),
     ("[providers.stripe]\napi_key_file = \"b\"", 2, "providers.stripe.api_key_file", "absolute", "from /"),
-    ("[providers.stripe]\nretention = \"5m\"", 1, "providers.stripe", "margin of 312s", "really keeps"),
+    ("[providers.stripe]\nretention = \"5m\"", 1, "providers.stripe", "margin of 912s", "really keeps"),
     ("[tools.send_mail]", 1, "tools.send_mail", "not a tool", "issue_refund"),
     ("[tools.issue_refund]\nprovider = \"paypal\"", 2, "tools.issue_refund.provider", "not configured", "[providers.paypal]"),
     ("[tools.issue_refund]\nmax_per_call = 7", 1, "tools.issue_refund", "above max_per_operation 6", "lower"),

@@ -139,7 +139,7 @@ pub(super) fn profile(p: &Profile, s: &Section<'_>) -> Result<(), ConfigError> {
     let margin = p.retention.saturating_add(missing(p));
     Err(s.error(
         format!(
-            "has retention {}, not longer than the margin of {} (send window, timeout, clock error)",
+            "has retention {}, not longer than the margin of {} (send window, timeout, settle time, clock error)",
             show_duration(p.retention),
             show_duration(margin)
         ),
