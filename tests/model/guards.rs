@@ -137,7 +137,9 @@ impl Guard {
                 let claim = |o: &mut ProviderObject| o.operation = Some(id.clone());
                 match &mut observed.seen {
                     Lookup::Listed { objects, .. } => {
-                        objects.iter_mut().for_each(|(o, _)| claim(o));
+                        for (object, _) in objects {
+                            claim(object);
+                        }
                     }
                     Lookup::One { object, .. } => claim(object),
                     Lookup::Unreachable { .. } => {}
