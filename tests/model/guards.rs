@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use samekey::domain::evidence::ProviderObject;
-use samekey::domain::operation::{Operation, Status};
+use samekey::domain::operation::{LookedAt, Operation, Status};
 use samekey::domain::outcome::{Outcome, OutcomeClass};
 use samekey::domain::policy::Terms;
 use samekey::domain::transition::{Event, Lookup};
@@ -147,7 +147,7 @@ impl Guard {
                 Event::Observed(observed)
             }
             (Self::VersionLookedAt, Event::Decided(mut decision)) => {
-                decision.version = Some(op.row.version);
+                decision.looked_at = Some(LookedAt::of(&op.row));
                 Event::Decided(decision)
             }
             (Self::OtherPerson, Event::Decided(mut decision)) => {
