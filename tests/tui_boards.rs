@@ -280,6 +280,8 @@ fn stage_of(setup: samekey::tui::model::Setup) -> Stage {
     };
     stage.boards.engine.tools = tools();
     stage.boards.engine.engines = engines();
+    stage.boards.engine.notices.pending = 2;
+    stage.boards.engine.notices.sent = 1_204;
     stage.boards.engine.buckets = vec![
         bucket("tool:issue_refund", 150),
         bucket("provider:stripe", 0),
@@ -550,6 +552,30 @@ fn enter_and_acting_keys_write_nothing_on_a_board_u12() {
         stage.keys("R F X L A D C n c z enter");
         assert!(stage.waiting.is_empty(), "{board}: {:?}", stage.waiting);
         assert!(stage.model.dialog.is_none());
+    }
+}
+
+#[test]
+fn the_command_line_acts_on_no_row_that_a_board_hides_u12() {
+    use samekey::tui::action::Action;
+    for action in <Action as strum::VariantArray>::VARIANTS {
+        let looks = matches!(action, Action::PauseTool | Action::Open)
+            || !(action.acts() || ["mark", "copy-id", "claim", "snooze"].contains(&action.name()));
+        if looks {
+            continue;
+        }
+        let mut stage = stage((100, 30));
+        stage.keys("7 :");
+        for letter in action.name().chars() {
+            stage.key(&letter.to_string());
+        }
+        stage.keys("enter");
+        assert!(stage.waiting.is_empty(), "{action:?}: {:?}", stage.waiting);
+        assert!(
+            stage.model.dialog.is_none() && stage.model.menu.is_none(),
+            "{action:?}"
+        );
+        assert!(stage.model.marks.is_empty(), "{action:?}");
     }
 }
 

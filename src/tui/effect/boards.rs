@@ -83,6 +83,7 @@ impl Runner {
             as_of: Some(as_of),
             tools: tools.collect(),
             buckets: self.ledger.buckets().await?,
+            notices: self.ledger.notice_counts().await?,
             engines,
         })
     }
