@@ -14,6 +14,7 @@ use std::time::Duration;
 use samekey::config::{Config, ConfigError, EXAMPLE, KeySource};
 use samekey::domain::guard::Role;
 use samekey::domain::policy::{Profile, Repeat};
+use samekey::domain::text::SafeText;
 
 const FILE: &str = "samekey.toml";
 
@@ -147,7 +148,7 @@ fn what_is_shown_reads_back_to_the_same() {
 #[test]
 fn note_templates_are_few_short_and_safe() {
     let c = parse("[ui]\nnote_templates = [\" asked the bank \", \"a\\u001b[2Jb\"]").expect("two");
-    let notes: Vec<_> = c.ui.note_templates.iter().map(|n| n.as_str()).collect();
+    let notes: Vec<_> = c.ui.note_templates.iter().map(SafeText::as_str).collect();
     assert_eq!(notes, ["asked the bank", "a␛[2Jb"]);
     let shown = c.show();
     assert_eq!(parse(&shown).expect("reads back").show(), shown);

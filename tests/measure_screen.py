@@ -51,6 +51,10 @@ def with_pyte(home):
     python = venv / "bin" / "python"
     if os.environ.get("SAMEKEY_MEASURE_VENV"):
         stop(f"pyte is missing even in {venv}")
+    os.environ["SAMEKEY_MEASURE_VENV"] = "1"
+    there = python.exists() and subprocess.run([python, "-c", "import pyte"], check=False).returncode == 0
+    if there:
+        os.execv(python, [str(python), *sys.argv])
     print(f"pyte is missing: making {venv}", file=sys.stderr)
     try:
         subprocess.run([sys.executable, "-m", "venv", venv], check=True, capture_output=True)
@@ -58,7 +62,6 @@ def with_pyte(home):
     except (OSError, subprocess.CalledProcessError) as error:
         said = getattr(error, "stderr", b"") or b""
         stop(f"pyte cannot be installed ({error}) {said.decode(errors='replace')[-300:]}")
-    os.environ["SAMEKEY_MEASURE_VENV"] = "1"
     os.execv(python, [str(python), *sys.argv])
 
 
@@ -267,7 +270,7 @@ def keys(figures, screen):
         order = f"P{n * 997:07}"
         for text in (f"order:{order}", order.lower()):
             screen.type("/" + text)
-            filters.append(screen.key("\r", lambda s, order=order: len(s.rows()) == 1 and order in s.text()))
+            filters.append(screen.key("\r", lambda s, order=order: len(set(s.rows())) == 1 and order in s.text()))
             screen.pause(0.1)
             screen.type("\x1b")
             screen.wait(useful, time.perf_counter())

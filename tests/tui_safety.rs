@@ -573,6 +573,42 @@ fn every_acting_action_asks_the_gate_and_no_other_does_u11() {
     }
 }
 
+/// U10: in help and hints what looks comes before what acts, what only tells or reads before what
+/// decides, and what closes comes last.
+#[test]
+fn what_is_safe_stands_first_and_what_closes_last_u10() {
+    let at = |wanted: fn(Action) -> bool| -> Vec<usize> {
+        let on_rows = TABLE.iter().filter(|b| b.on.contains(&Context::Detail));
+        // Leaving and help belong to every page and stand at its very end.
+        let always = [
+            Action::Quit,
+            Action::Help,
+            Action::Interrupt,
+            Action::Suspend,
+            Action::Redraw,
+        ];
+        let found = on_rows.filter(|b| !always.contains(&b.action)).enumerate();
+        found
+            .filter(|(_, b)| wanted(b.action))
+            .map(|(n, _)| n)
+            .collect()
+    };
+    let looks = at(|a| !a.acts());
+    let tells = at(|a| matches!(a, Action::Note | Action::Lookup));
+    let closes = at(|a| matches!(a, Action::CloseSucceeded | Action::CloseFailed));
+    let decides = at(|a| {
+        let tells = matches!(a, Action::Note | Action::Lookup);
+        let closes = matches!(a, Action::CloseSucceeded | Action::CloseFailed);
+        a.acts() && !tells && !closes
+    });
+    for (first, then) in [(&looks, &tells), (&tells, &decides), (&decides, &closes)] {
+        assert!(
+            first.iter().max() < then.iter().min(),
+            "{first:?} before {then:?}"
+        );
+    }
+}
+
 #[test]
 fn a_dialog_has_all_the_keys_u9() {
     let keymap = Keymap::new().expect("a key map");

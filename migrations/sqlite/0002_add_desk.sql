@@ -141,6 +141,14 @@ CREATE INDEX operations_unknown ON operations (unknown_at, -amount_cents) WHERE 
 CREATE INDEX operations_to_approve ON operations (created_at) WHERE held = 1 OR proposal IS NOT NULL;
 CREATE INDEX operations_not_decidable ON operations (decidable_at) WHERE status = 'unknown';
 CREATE INDEX operations_snoozed ON operations (snoozed_until) WHERE snoozed_until IS NOT NULL;
+-- Has all that says whether an open row needs a person: they are counted at every reading.
+CREATE INDEX operations_open ON operations (status, last_authorised_at, key_expires_at, provider_ref, effect, verdict,
+    contradicted, operation_id) WHERE status = 'open';
+
+-- Whether somebody waits for a row; and with the conversation, which every line of a list has.
+CREATE INDEX tool_calls_waiting_on ON tool_calls (operation_id) WHERE state IN ('queued', 'running');
+DROP INDEX tool_calls_by_operation;
+CREATE INDEX tool_calls_by_operation ON tool_calls (operation_id, accepted_at, session_id);
 
 -- Calls: by their own id (an agent's name is not always known), by tool, and the few whose answer waits
 -- for approval or has not reached its caller.

@@ -297,6 +297,8 @@ pub trait Ledger: Send + Sync {
 
     async fn page(&self, query: &PageQuery) -> Result<Page, LedgerError>;
     async fn counts(&self) -> Result<Counts, LedgerError>;
+    /// The first operations of the review list, most urgent first.
+    async fn review_head(&self, limit: u32) -> Result<Vec<OperationId>, LedgerError>;
     async fn detail(&self, operation: &OperationId) -> Result<Option<Detail>, LedgerError>;
     async fn rows(&self, operations: &[OperationId]) -> Result<Vec<OperationRow>, LedgerError>;
     /// Of these operations the rows that have another last audit entry than the given one: those that

@@ -18,7 +18,7 @@ use tokio::sync::{Mutex, Semaphore, mpsc};
 use super::action::{Frozen, Wish};
 use super::board::{Asking, BoardQuery};
 use super::message::{
-    DetailView, Edge, Engines, Failure, Loaded, Message, PageQuery, Standing, Tab, Told,
+    DetailView, Edge, Engines, Failure, Loaded, Message, PageQuery, Standing, Told,
 };
 use crate::clock::Clock;
 use crate::domain::guard;
@@ -135,7 +135,7 @@ pub struct Load {
 
 /// A reading is not repeated where nothing was committed since; but some of it depends on the time
 /// (what is urgent, which engines live), so that it is never older than this (real time).
-const REREAD: Duration = Duration::from_secs(5);
+const REREAD: Duration = Duration::from_secs(10);
 /// Tasks that may wait for the ledger or a provider at once.
 const TASKS: usize = 16;
 
@@ -338,13 +338,7 @@ impl Runner {
         if !wanted {
             return Ok(None);
         }
-        let head = PageQuery {
-            tab: Tab::Review,
-            limit: WATCHED,
-            ..PageQuery::default()
-        };
-        let rows = self.ledger.page(&head).await?.rows;
-        Ok(Some(rows.into_iter().map(|l| l.row.id).collect()))
+        self.ledger.review_head(WATCHED).await.map(Some)
     }
 
     fn tools<'a>(&self, names: impl Iterator<Item = &'a ToolName>) -> BTreeMap<ToolName, Terms> {

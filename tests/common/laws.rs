@@ -251,7 +251,7 @@ fn the_desk_decides_nothing(before: &Operation, event: &Event, after: &Operation
         if matches!(d.act, Act::Claim | Act::Release | Act::Snooze { .. }));
     if at_desk {
         let mut same = after.clone();
-        same.row.claim = before.row.claim.clone();
+        same.row.claim.clone_from(&before.row.claim);
         same.row.snoozed_until = before.row.snoozed_until;
         same.row.audit_seq = before.row.audit_seq;
         same.row.updated_at = before.row.updated_at;

@@ -1,7 +1,7 @@
 //! What is asked of the domain, in small words, and the real event behind each.
 
 use samekey::domain::evidence::{ObjectStatus, ProviderObject, Source};
-use samekey::domain::operation::{Closing, Operation, OperationRow};
+use samekey::domain::operation::{Closing, LookedAt, Operation, OperationRow};
 use samekey::domain::outcome::{Expected, Outcome, OutcomeClass, classify_object};
 use samekey::domain::review_event::{Act, Fetched, Person};
 use samekey::domain::transition::{Authorise, Event, Lookup};
@@ -210,8 +210,11 @@ pub fn event(op: &Operation, ask: &Ask) -> Event {
         },
         Ask::Swept => Event::Swept,
         Ask::Decided { by, fresh, what } => {
-            let version = row.version - i64::from(!fresh);
-            Event::Decided(decision(&person(*by), version, act(row, *what)))
+            let looked_at = LookedAt {
+                version: row.version - i64::from(!fresh),
+                ..LookedAt::of(row)
+            };
+            Event::Decided(decision(&person(*by), looked_at, act(row, *what)))
         }
     }
 }

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use samekey::domain::evidence::ProviderObject;
-use samekey::domain::operation::{Operation, Status};
+use samekey::domain::operation::{LookedAt, Operation, Status};
 use samekey::domain::outcome::{Outcome, OutcomeClass};
 use samekey::domain::policy::Terms;
 use samekey::domain::transition::{Event, Lookup};
@@ -137,7 +137,9 @@ impl Guard {
                 let claim = |o: &mut ProviderObject| o.operation = Some(id.clone());
                 match &mut observed.seen {
                     Lookup::Listed { objects, .. } => {
-                        objects.iter_mut().for_each(|(o, _)| claim(o));
+                        for (object, _) in objects {
+                            claim(object);
+                        }
                     }
                     Lookup::One { object, .. } => claim(object),
                     Lookup::Unreachable { .. } => {}
@@ -145,7 +147,7 @@ impl Guard {
                 Event::Observed(observed)
             }
             (Self::VersionLookedAt, Event::Decided(mut decision)) => {
-                decision.version = Some(op.row.version);
+                decision.looked_at = Some(LookedAt::of(&op.row));
                 Event::Decided(decision)
             }
             (Self::OtherPerson, Event::Decided(mut decision)) => {

@@ -267,8 +267,11 @@ fn reduced(op: &Operation) -> Vec<Evidence> {
             then,
         ));
     }
-    if let Some(since) = evidence::unreachable_since(&op.evidence) {
-        out.push(entry(Source::EngineLookup, unreachable(), since));
+    if let Some(silence) = evidence::silence(&op.evidence) {
+        out.push(entry(Source::EngineLookup, unreachable(), silence.first));
+        if silence.last != silence.first {
+            out.push(entry(Source::EngineLookup, unreachable(), silence.last));
+        }
     }
     out
 }
@@ -293,7 +296,7 @@ fn same_to_the_rules(op: &Operation, reduced: &Operation, terms: &Terms) {
     assert_eq!(objects(op), objects(reduced));
     assert_eq!(op.awaits_fetch(), reduced.awaits_fetch());
     assert_eq!(op.derived_effect(), reduced.derived_effect());
-    let silent = |op: &Operation| evidence::unreachable_since(&op.evidence);
+    let silent = |op: &Operation| evidence::silence(&op.evidence);
     assert_eq!(silent(op), silent(reduced));
     let verdict = |op: &Operation| evidence::verdict(op, &terms.profile);
     assert_eq!(verdict(op), verdict(reduced));

@@ -72,6 +72,7 @@ pub fn ageing() -> Scope {
     Scope {
         name: "keys growing old",
         depth: None,
+        long_depth: None,
         engines: 1,
         horizon: 7,
         troubles: Left::default(),
@@ -125,6 +126,7 @@ fn refusing() -> Scope {
     Scope {
         name: "refusals",
         depth: None,
+        long_depth: None,
         engines: 1,
         horizon: 0,
         troubles: Left {
@@ -164,6 +166,7 @@ fn searchable() -> Scope {
     Scope {
         name: "a provider to be searched",
         depth: None,
+        long_depth: None,
         terms: Terms {
             profile: terms(ProviderKind::Lookup).profile,
             ..small(ProviderKind::Lookup)
@@ -191,6 +194,7 @@ fn bare() -> Scope {
     Scope {
         name: "a bare provider",
         depth: None,
+        long_depth: None,
         terms: small(ProviderKind::None),
         troubles: Left {
             crashes: 1,

@@ -473,6 +473,14 @@ impl Ledger for SqliteLedger {
             .await
     }
 
+    async fn review_head(&self, limit: u32) -> Result<Vec<OperationId>, LedgerError> {
+        self.read(move |inner| async move {
+            let mut conn = read::reader(&inner.readers).await?;
+            review_list::head(&mut conn, read::Horizons::of(&inner), limit).await
+        })
+        .await
+    }
+
     async fn detail(&self, operation: &OperationId) -> Result<Option<Detail>, LedgerError> {
         let operation = operation.clone();
         self.read(|inner| async move { read::detail(&inner, &operation).await })

@@ -130,6 +130,8 @@ pub(super) fn options(path: &Path) -> SqliteConnectOptions {
         .pragma("cell_size_check", "ON")
         .pragma("trusted_schema", "OFF")
         .pragma("journal_size_limit", WAL_LIMIT_BYTES.to_string())
+        // A page in one go, not in turns of two threads.
+        .row_buffer_size(512)
         .disable_statement_logging()
 }
 

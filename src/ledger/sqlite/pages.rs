@@ -333,21 +333,7 @@ struct Reading<'a> {
 }
 
 pub(super) async fn page(inner: &Arc<Inner>, query: &PageQuery) -> Result<Page, LedgerError> {
-    let mut conn = reader(&inner.readers).await?;
-    // One snapshot: between the two steps no row moves.
-    let mut tx = sqlx::Connection::begin(&mut *conn)
-        .await
-        .map_err(store::failed)?;
-    let page = read(&mut tx, inner, query).await;
-    tx.rollback().await.map_err(store::failed)?;
-    page
-}
-
-async fn read(
-    conn: &mut SqliteConnection,
-    inner: &Arc<Inner>,
-    query: &PageQuery,
-) -> Result<Page, LedgerError> {
+    let conn = &mut *reader(&inner.readers).await?;
     let reading = Reading {
         inner,
         query,

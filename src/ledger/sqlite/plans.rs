@@ -87,3 +87,14 @@ async fn the_sweep_reads_what_is_open_and_no_more() {
     let plan = plan(&mut conn, read::SWEEPABLE).await;
     assert_eq!(scans(&plan), Vec::<&String>::new(), "{plan:#?}");
 }
+
+#[tokio::test]
+async fn the_review_list_is_counted_without_reading_open_rows() {
+    let mut conn = empty().await;
+    let plan = plan(&mut conn, review_list::COUNT).await;
+    let counted = plan.iter().find(|step| step.contains("operations_open"));
+    assert!(
+        counted.is_some_and(|step| step.contains("COVERING INDEX")),
+        "{plan:#?}"
+    );
+}
