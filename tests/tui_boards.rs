@@ -9,7 +9,10 @@
 
 #[path = "common/tui.rs"]
 mod kit;
+#[path = "common/ledger.rs"]
+mod world;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use kit::*;
@@ -24,11 +27,12 @@ use samekey::domain::report::Fact;
 use samekey::domain::text::SafeText;
 use samekey::domain::tool_call::{CallState, Delivery, RejectClass, ToolCall, ToolResult};
 use samekey::engine::{EngineHealth, EngineState};
-use samekey::ledger::{Audited, BucketSeen, EngineSeen, ToolState};
-use samekey::tui::board::{Board, Span, ToolView};
-use samekey::tui::effect::Effect;
+use samekey::ledger::{Audited, BucketSeen, CallQuery, EngineSeen, ToolState};
+use samekey::review::Gate;
+use samekey::tui::board::{Asking, Board, BoardAnswer, BoardQuery, Span, ToolView};
+use samekey::tui::effect::{Effect, Runner};
 use samekey::tui::format::{self, Times};
-use samekey::tui::message::{AuditRow, Message, Tab};
+use samekey::tui::message::{AuditRow, Edge, Message, Tab};
 use samekey::tui::model::{Focus, Freshness};
 use samekey::tui::theme::{Theme, ThemeName};
 use serde_json::json;
@@ -280,6 +284,8 @@ fn stage_of(setup: samekey::tui::model::Setup) -> Stage {
     };
     stage.boards.engine.tools = tools();
     stage.boards.engine.engines = engines();
+    stage.boards.engine.notices.pending = 2;
+    stage.boards.engine.notices.sent = 1_204;
     stage.boards.engine.buckets = vec![
         bucket("tool:issue_refund", 150),
         bucket("provider:stripe", 0),
@@ -550,6 +556,30 @@ fn enter_and_acting_keys_write_nothing_on_a_board_u12() {
         stage.keys("R F X L A D C n c z enter");
         assert!(stage.waiting.is_empty(), "{board}: {:?}", stage.waiting);
         assert!(stage.model.dialog.is_none());
+    }
+}
+
+#[test]
+fn the_command_line_acts_on_no_row_that_a_board_hides_u12() {
+    use samekey::tui::action::Action;
+    for action in <Action as strum::VariantArray>::VARIANTS {
+        let looks = matches!(action, Action::PauseTool | Action::Open)
+            || !(action.acts() || ["mark", "copy-id", "claim", "snooze"].contains(&action.name()));
+        if looks {
+            continue;
+        }
+        let mut stage = stage((100, 30));
+        stage.keys("7 :");
+        for letter in action.name().chars() {
+            stage.key(&letter.to_string());
+        }
+        stage.keys("enter");
+        assert!(stage.waiting.is_empty(), "{action:?}: {:?}", stage.waiting);
+        assert!(
+            stage.model.dialog.is_none() && stage.model.menu.is_none(),
+            "{action:?}"
+        );
+        assert!(stage.model.marks.is_empty(), "{action:?}");
     }
 }
 
@@ -834,6 +864,83 @@ fn one_pass_over_the_ledger_at_a_time_whatever_span_is_chosen() {
         "not the day that was asked for first"
     );
     assert_eq!(stage.asked_boards(Board::Report), 2);
+}
+
+/// What a real ledger tells a board.
+async fn told(runner: &Runner, board: Board, edge: Option<Edge>, what: BoardQuery) -> BoardAnswer {
+    let asking = Asking {
+        board,
+        generation: 1,
+        edge,
+        what,
+    };
+    let effect = Effect::Board(Box::new(asking));
+    assert!(!effect.writes(), "it only reads");
+    match runner.answer(effect).await {
+        Some(Message::Board(answer)) => answer.what.expect("the ledger answers").answer,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn boards_are_read_off_a_real_ledger_and_only_where_it_changed() {
+    let w = world::World::new(world::Place::new(world::Store::Sqlite), world::terms()).await;
+    for n in 0..3 {
+        w.refunded(&format!("call{n}"), &n.to_string(), 100).await;
+        w.wait(Duration::from_secs(1));
+    }
+    let gate = Gate::new(
+        Arc::clone(&w.ledger),
+        Arc::default(),
+        Arc::clone(&w.terms),
+        Arc::default(),
+        name("ann"),
+        w.clock.clone(),
+    );
+    let (sender, _answers) = tokio::sync::mpsc::channel(1);
+    let runner = Runner::new(Arc::clone(&w.ledger), gate, w.clock.clone(), sender);
+    let query = CallQuery {
+        limit: 2,
+        ..CallQuery::default()
+    };
+    let head = || BoardQuery::Calls(query.clone(), vec![(name("agent"), name("call0"))]);
+    let ids = |answer: BoardAnswer| match answer {
+        BoardAnswer::Calls(page, others) => {
+            let ids = |calls: Vec<ToolCall>| calls.iter().map(|c| c.id.to_string()).collect();
+            (ids(page.calls), ids(others))
+        }
+        other => panic!("{other:?}"),
+    };
+    let (calls, others): (Vec<String>, Vec<String>) =
+        ids(told(&runner, Board::Queue, None, head()).await);
+    assert_eq!(calls, ["call2", "call1"], "newest first");
+    assert_eq!(others, ["call0"], "shown, and not in the page");
+    let again = told(&runner, Board::Queue, None, head()).await;
+    assert!(matches!(again, BoardAnswer::Unchanged), "{again:?}");
+    w.accept("new", "9", 100).await;
+    let (calls, _): (Vec<String>, Vec<String>) =
+        ids(told(&runner, Board::Queue, None, head()).await);
+    assert_eq!(calls, ["new", "call2"]);
+    let last = CallQuery {
+        ascending: true,
+        ..query.clone()
+    };
+    let last = BoardQuery::Calls(last, Vec::new());
+    let (calls, _): (Vec<String>, Vec<String>) =
+        ids(told(&runner, Board::Queue, Some(Edge::Last), last).await);
+    assert_eq!(calls, ["call1", "call0"], "the end, in list order");
+
+    let BoardAnswer::Engine(view) = told(&runner, Board::Engine, None, BoardQuery::Engine).await
+    else {
+        panic!("the engine board")
+    };
+    assert_eq!(view.tools.len(), 1);
+    assert!(view.tools[0].terms.is_some());
+    let report = BoardQuery::Report(Span::All.query(w.clock.now()));
+    let BoardAnswer::Report(report) = told(&runner, Board::Report, None, report).await else {
+        panic!("a report")
+    };
+    assert_eq!(report.total.succeeded, 3);
 }
 
 #[test]

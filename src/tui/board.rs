@@ -78,6 +78,8 @@ pub struct BoardLoaded {
 /// What the ledger told.
 #[derive(Clone, Debug)]
 pub enum BoardAnswer {
+    /// Nothing was committed since the last reading, so that this is still true.
+    Unchanged,
     Calls(CallPage, Vec<ToolCall>),
     Audit(AuditPage),
     Engine(EngineView),

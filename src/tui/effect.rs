@@ -148,6 +148,7 @@ pub struct Runner {
     pub clock: Clock,
     pub(super) answers: mpsc::Sender<Message>,
     last: Arc<Mutex<Option<Last>>>,
+    last_board: Arc<Mutex<Option<boards::Last>>>,
 }
 
 /// The last reading that was answered.
@@ -174,6 +175,7 @@ impl Runner {
             clock,
             answers,
             last: Arc::default(),
+            last_board: Arc::default(),
         }
     }
 

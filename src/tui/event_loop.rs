@@ -291,9 +291,8 @@ impl Loop<'_> {
     /// What follows from the model as it is now for the next frame and the next reading.
     fn plan(&mut self) {
         let model = &*self.model;
-        let waits = model.reading.in_flight || model.list.fetching || model.detail.in_flight;
-        self.reading.is(model.reading.in_flight);
-        self.drawing.plan(model.revision, waits);
+        self.reading.is(model.is_reading());
+        self.drawing.plan(model.revision, model.waits());
     }
 
     /// Waits for the next thing to do; drawing comes first, so that no flood can put it off.
@@ -374,6 +373,7 @@ fn is_answer(message: &Message) -> bool {
         Message::Loaded(_)
             | Message::More { .. }
             | Message::Detail { .. }
+            | Message::Board(_)
             | Message::Asked { .. }
             | Message::Done { .. }
     )

@@ -438,6 +438,24 @@ impl Model {
         Some(board.map_or(list, |b| b.min(list)))
     }
 
+    /// Whether the head of what is shown is being read.
+    #[must_use]
+    pub fn is_reading(&self) -> bool {
+        let board = self.board.filter(|b| *b != Board::Report);
+        self.reading.in_flight || board.is_some_and(|b| self.boards.reading(b).in_flight)
+    }
+
+    /// Whether an answer to what was asked last is on its way.
+    #[must_use]
+    pub fn waits(&self) -> bool {
+        let boards = &self.boards;
+        self.is_reading()
+            || self.list.fetching
+            || self.detail.in_flight
+            || boards.queue.list.fetching
+            || boards.audit.list.fetching
+    }
+
     /// The tool under the cursor of the engine board.
     #[must_use]
     pub fn tool_under_cursor(&self) -> Option<ToolName> {

@@ -6,7 +6,7 @@ use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions as _, Row as _, SqliteConnection};
 
 use super::open::MIGRATIONS;
-use super::{counts, feeds, narrow, pages, read, review_list};
+use super::{counts, feeds, narrow, pages, read, report, review_list};
 
 async fn empty() -> SqliteConnection {
     let options = SqliteConnectOptions::new().in_memory(true);
@@ -64,6 +64,7 @@ async fn no_list_scans_or_sorts_a_large_table() {
     let all = walks
         .chain(review_list::statements())
         .chain(feeds::statements())
+        .chain(report::statements())
         .chain([counts::COUNTED])
         .map(str::to_owned)
         .chain(narrow::statements());

@@ -1,6 +1,6 @@
 //! The figures of a span: its operations streamed once, in one snapshot, into `domain::report`.
 //!
-//! Owns: the one pass, by the index on `created_at`. Never: counts, or keeps a row. Tests:
+//! Owns: the one pass, by the index on status and `created_at`. Never: counts, or keeps a row. Tests:
 //! `tests/ledger/report.rs`.
 
 use std::sync::Arc;
@@ -22,6 +22,13 @@ const FACTS: &str =
     "SELECT tool, status, effect, contradicted IS NOT NULL AS contradicted, amount_cents, currency,
         attempts, created_at, unknown_at, closed_at
     FROM operations WHERE status IN ('open', 'unknown', 'succeeded', 'failed') AND created_at >= ?1 AND (?2 IS NULL OR tool = ?2)";
+/// The first of each status, each off the index.
+const FIRST: &str = "SELECT min(at) FROM (
+    SELECT (SELECT created_at FROM operations WHERE status = j.value ORDER BY created_at LIMIT 1) AS at
+    FROM json_each('[\"open\", \"unknown\", \"succeeded\", \"failed\"]') j)";
+const OLDEST_UNKNOWN: &str =
+    "SELECT operation_id, unknown_at FROM operations INDEXED BY operations_unknown
+    WHERE status = 'unknown' AND (?1 IS NULL OR tool = ?1) ORDER BY unknown_at LIMIT 1";
 
 pub(super) async fn report(inner: &Arc<Inner>, query: &ReportQuery) -> Result<Report, LedgerError> {
     let mut conn = reader(&inner.readers).await?;
@@ -50,14 +57,10 @@ pub(super) async fn report(inner: &Arc<Inner>, query: &ReportQuery) -> Result<Re
 
 /// When the first operation of the ledger was opened.
 async fn first(conn: &mut SqliteConnection) -> Result<Option<Instant>, LedgerError> {
-    let first: Option<i64> = sqlx::query_scalar(
-        "SELECT min(first) FROM (SELECT min(o.created_at) AS first
-         FROM json_each('[\"open\", \"unknown\", \"succeeded\", \"failed\"]') s
-         JOIN operations o ON o.status = s.value GROUP BY s.value)",
-    )
-    .fetch_one(conn)
-    .await
-    .map_err(store::failed)?;
+    let first: Option<i64> = sqlx::query_scalar(FIRST)
+        .fetch_one(conn)
+        .await
+        .map_err(store::failed)?;
     first.map(instant).transpose()
 }
 
@@ -65,9 +68,7 @@ async fn oldest_unknown(
     conn: &mut SqliteConnection,
     tool: Option<&str>,
 ) -> Result<Option<(OperationId, Instant)>, LedgerError> {
-    let sql = "SELECT operation_id, unknown_at FROM operations
-               WHERE status = 'unknown' AND (?1 IS NULL OR tool = ?1) ORDER BY unknown_at, operation_id LIMIT 1";
-    let found = sqlx::query(sql)
+    let found = sqlx::query(OLDEST_UNKNOWN)
         .bind(tool)
         .fetch_optional(conn)
         .await
@@ -99,4 +100,10 @@ fn fact(row: &SqliteRow) -> Result<Fact, LedgerError> {
         unknown_at: c.opt("unknown_at", Columns::at)?,
         closed_at: c.opt("closed_at", Columns::at)?,
     })
+}
+
+/// What grows with the ledger, for its plans to be looked at.
+#[cfg(test)]
+pub(super) fn statements() -> [&'static str; 2] {
+    [FACTS, OLDEST_UNKNOWN]
 }

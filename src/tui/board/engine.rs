@@ -6,7 +6,7 @@ use super::BoardReading;
 use crate::domain::ids::{ProviderName, ToolName};
 use crate::domain::policy::Terms;
 use crate::domain::{Instant, since};
-use crate::ledger::{BucketSeen, EngineSeen, ToolState};
+use crate::ledger::{BucketSeen, EngineSeen, NoticeCounts, ToolState};
 
 /// What the ledger knows of engines and of the limits they share.
 #[derive(Clone, Debug, Default)]
@@ -18,6 +18,8 @@ pub struct EngineView {
     /// By name.
     pub tools: Vec<ToolView>,
     pub buckets: Vec<BucketSeen>,
+    /// What people outside have to hear.
+    pub notices: NoticeCounts,
 }
 
 /// A tool that is configured here, or that the ledger has something of.

@@ -1,22 +1,72 @@
-//! Reads the ledger for a board.
+//! Reads the ledger for a board, where anything was committed since the last time.
+
+use std::time::Duration;
 
 use super::super::board::{Asking, BoardAnswer, BoardLoaded, BoardQuery, EngineView, ToolView};
 use super::super::message::{Edge, Message};
-use super::{ALIVE, Runner};
+use super::{ALIVE, REREAD, Runner};
 use crate::domain::ids::ToolName;
 use crate::domain::{earlier, since};
 use crate::ledger::LedgerError;
 
+/// The last reading of the head of a board that was answered.
+pub(super) struct Last {
+    asking: Asking<BoardQuery>,
+    /// Of the ledger, from before it was read.
+    version: i64,
+    at: tokio::time::Instant,
+}
+
+/// A report's span moves with every question; its generation tells one span from another.
+fn asks_the_same(a: &Asking<BoardQuery>, b: &Asking<BoardQuery>) -> bool {
+    match (&a.what, &b.what) {
+        (BoardQuery::Report(_), BoardQuery::Report(_)) => a.generation == b.generation,
+        _ => a == b,
+    }
+}
+
+/// Something of a board depends on the time, so that it is never older than this (real time): which
+/// engines live; what leaves the span of a report, which is long.
+fn reread(asking: &Asking<BoardQuery>) -> Duration {
+    match asking.what {
+        BoardQuery::Report(_) => Duration::from_mins(1),
+        _ => REREAD,
+    }
+}
+
 impl Runner {
     pub(super) async fn board(&self, asking: Asking<BoardQuery>) -> Message {
         let as_of = self.clock.now();
-        let read = self.read_board(&asking.what, asking.edge).await;
+        let read = self.changed_board(&asking).await;
         let result = read.map_err(|e| e.to_string()).map(|answer| BoardLoaded {
             as_of,
             took: since(as_of, self.clock.now()),
             answer,
         });
         answer(&asking, result)
+    }
+
+    async fn changed_board(&self, asking: &Asking<BoardQuery>) -> Result<BoardAnswer, LedgerError> {
+        let at = tokio::time::Instant::now();
+        let version = self.ledger.version().await?;
+        let same = |last: &Last| {
+            last.version == version
+                && asks_the_same(&last.asking, asking)
+                && last.at.elapsed() < reread(asking)
+        };
+        if self.last_board.lock().await.as_ref().is_some_and(same) {
+            return Ok(BoardAnswer::Unchanged);
+        }
+        let answer = self.read_board(&asking.what, asking.edge).await?;
+        if asking.edge.is_none() {
+            let asking = asking.clone();
+            *self.last_board.lock().await = Some(Last {
+                asking,
+                version,
+                at,
+            });
+        }
+        Ok(answer)
     }
 
     async fn read_board(
@@ -83,6 +133,7 @@ impl Runner {
             as_of: Some(as_of),
             tools: tools.collect(),
             buckets: self.ledger.buckets().await?,
+            notices: self.ledger.notice_counts().await?,
             engines,
         })
     }

@@ -86,7 +86,25 @@ fn lines(model: &Model, width: usize) -> (Vec<Spans>, Option<usize>) {
     providers(model, view, width, &mut out);
     out.push(Vec::new());
     engines(model, view, width, &mut out);
+    out.push(Vec::new());
+    out.push(notices(model, view));
     (out, cursor)
+}
+
+/// What people outside have to hear: what waits, and what nobody took in time.
+fn notices(model: &Model, view: &EngineView) -> Spans {
+    let (theme, counts) = (&model.theme, &view.notices);
+    let count = |n: u64, word: &str, role: Role| {
+        let role = if n == 0 { Role::Dim } else { role };
+        let n = format::grouped(&n.to_string());
+        span(theme, role, format!("{n} {word}  "))
+    };
+    vec![
+        span(theme, Role::Dim, "   NOTICES  "),
+        count(counts.pending, "waiting", Role::Warn),
+        count(counts.sent, "sent", Role::Text),
+        count(counts.gave_up, "given up", Role::Alarm),
+    ]
 }
 
 fn this_process(model: &Model) -> Spans {

@@ -113,6 +113,8 @@ pub fn answered(model: &mut Model, answer: Asking<Result<BoardLoaded, String>>) 
 fn take(model: &mut Model, board: Board, edge: Option<Edge>, what: Result<BoardLoaded, String>) {
     let reading = model.boards.reading_mut(board);
     let before = reading.problem.take();
+    let second = reading.as_of.map(|at| at.timestamp());
+    let mut quiet = false;
     match what {
         Err(why) => {
             reading.problem = Some(why);
@@ -120,20 +122,24 @@ fn take(model: &mut Model, board: Board, edge: Option<Edge>, what: Result<BoardL
             model.boards.audit.list.fetching &= board != Board::Audit;
         }
         Ok(loaded) => {
+            // The header says it to the second.
+            quiet = matches!(loaded.answer, BoardAnswer::Unchanged)
+                && second == Some(loaded.as_of.timestamp());
             if edge.is_none() {
                 reading.as_of = Some(loaded.as_of);
             }
             model.now = model.now.max(loaded.as_of);
-            fill(model, edge, loaded);
+            fill(model, board, edge, loaded);
         }
     }
     if before != model.boards.reading(board).problem {
         refit(model);
+    } else if !quiet {
+        model.touch();
     }
-    model.touch();
 }
 
-fn fill(model: &mut Model, edge: Option<Edge>, loaded: BoardLoaded) {
+fn fill(model: &mut Model, board: Board, edge: Option<Edge>, loaded: BoardLoaded) {
     let (now, locked) = (model.now, model.dialog.is_some());
     let boards = &mut model.boards;
     match (loaded.answer, edge) {
@@ -152,6 +158,11 @@ fn fill(model: &mut Model, edge: Option<Edge>, loaded: BoardLoaded) {
         (BoardAnswer::Audit(page), Some(edge)) => {
             boards.audit.list.extend(edge, batch(page.rows, page.more));
         }
+        // What was read then is what there is now; a report says itself when it was read.
+        (BoardAnswer::Unchanged, _) if board == Board::Engine => {
+            boards.engine.view.as_of = Some(loaded.as_of);
+        }
+        (BoardAnswer::Unchanged, _) => {}
         (BoardAnswer::Engine(view), _) => boards.engine.take(view),
         (BoardAnswer::Report(report), _) => {
             boards.report.report = Some(report);
