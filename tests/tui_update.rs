@@ -79,6 +79,101 @@ fn an_answer_for_an_old_list_changes_nothing_u27() {
     assert_eq!(stage.model.revision, revision, "nothing to draw either");
 }
 
+/// A reading that found nothing within its budget.
+fn nothing_so_far(load: &samekey::tui::effect::Load) -> Message {
+    Message::Loaded(Box::new(samekey::tui::message::Loaded {
+        generation: load.generation,
+        as_of: now(),
+        page: samekey::tui::message::Page {
+            rows: Vec::new(),
+            more: true,
+            next: Some(samekey::ledger::Mark::default()),
+        },
+        counts: counts(),
+        others: Vec::new(),
+        review: None,
+        tools: std::collections::BTreeMap::new(),
+        engines: samekey::tui::message::Engines::default(),
+        standing: Vec::new(),
+    }))
+}
+
+#[test]
+fn a_search_goes_down_the_list_piece_by_piece_and_is_not_begun_again() {
+    let mut stage = Stage::open(SIZE, many(3));
+    stage.deaf = true;
+    stage.keys("/ 'needle' enter");
+    let Some(Effect::Load(load)) = stage.waiting.pop() else {
+        panic!("a load");
+    };
+    assert!(load.query.0.budget.is_some());
+    stage.give(nothing_so_far(&load));
+    for piece in 0..3 {
+        let Some(Effect::More { query, .. }) = stage.waiting.pop() else {
+            panic!("the next piece");
+        };
+        assert_eq!(
+            (query.0.from, query.0.after),
+            (Some(Default::default()), None)
+        );
+        // Readings of the head go on meanwhile; they neither end nor repeat the search.
+        stage.give(Message::RefreshDue);
+        let Some(Effect::Load(load)) = stage.waiting.pop() else {
+            panic!("a load");
+        };
+        stage.give(nothing_so_far(&load));
+        assert!(stage.waiting.is_empty());
+        let shown = samekey::tui::frame_text(&stage.model, SIZE.0, SIZE.1);
+        assert!(shown.contains("nothing so far"), "{shown}");
+        let more = piece < 2;
+        stage.give(Message::More {
+            generation: stage.model.reading.generation,
+            edge: samekey::tui::message::Edge::Below,
+            result: Ok(samekey::tui::message::Page {
+                rows: Vec::new(),
+                more,
+                next: more.then(Default::default),
+            }),
+        });
+    }
+    assert!(stage.waiting.is_empty(), "it is at the end");
+    stage.give(Message::RefreshDue);
+    let Some(Effect::Load(load)) = stage.waiting.pop() else {
+        panic!("a load");
+    };
+    stage.give(nothing_so_far(&load));
+    assert!(stage.waiting.is_empty(), "and is not begun again");
+    let shown = samekey::tui::frame_text(&stage.model, SIZE.0, SIZE.1);
+    assert!(shown.contains("Nothing matches"), "{shown}");
+}
+
+#[test]
+fn what_did_not_change_is_as_of_now_without_being_read_again() {
+    let mut stage = Stage::open(SIZE, mixed_rows());
+    stage.deaf = true;
+    let rows = stage.model.list.entries().to_vec();
+    stage.give(Message::RefreshDue);
+    let Some(Effect::Load(load)) = stage.waiting.pop() else {
+        panic!("a load");
+    };
+    let later = now() + chrono::TimeDelta::seconds(1);
+    let as_of = |generation| Message::Unchanged {
+        generation,
+        as_of: later,
+    };
+    stage.give(as_of(load.generation.wrapping_sub(1)));
+    assert_ne!(
+        stage.model.reading.as_of,
+        Some(later),
+        "of another list (U27)"
+    );
+    stage.give(as_of(load.generation));
+    assert_eq!(stage.model.reading.as_of, Some(later));
+    assert!(!stage.model.reading.in_flight);
+    assert_eq!(stage.model.list.entries(), rows);
+    assert!(stage.waiting.is_empty());
+}
+
 #[test]
 fn a_detail_of_another_question_is_dropped_u27() {
     let mut stage = Stage::open(SIZE, mixed_rows());

@@ -7,6 +7,9 @@
 //!
 //! Owns: what those rows look like. Tests: `tests/demo.rs`, `tests/ledger/filling.rs`.
 
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rand::{Rng as _, SeedableRng as _};
@@ -19,16 +22,16 @@ use super::stage::Stage;
 use crate::domain::evidence::{ObjectStatus, ProviderObject};
 use crate::domain::identity::Identity;
 use crate::domain::ids::{
-    AgentName, CallId, EngineId, OperationId, OrderId, PaymentId, ProviderName, ProviderRef,
-    SessionId, ToolName,
+    AgentName, CallId, EngineId, OperationId, OrderId, PaymentId, ProviderRef, SessionId, ToolName,
 };
 use crate::domain::key::IdempotencyKey;
 use crate::domain::opening::Resolved;
 use crate::domain::outcome::{Outcome, OutcomeClass};
+use crate::domain::policy::Terms;
 use crate::domain::tool_call::RefundArguments;
 use crate::domain::transition::Event;
 use crate::domain::{Instant, earlier, later};
-use crate::ledger::sqlite::{Past, Times};
+use crate::ledger::sqlite::{self, Past, Times};
 use crate::ledger::{Accepted, Drive, LeasedCall, LedgerError, NewCall, OpenRow, Opening};
 use crate::provider::SharedProvider;
 
@@ -46,14 +49,15 @@ struct Story {
     outcome: Outcome,
 }
 
-/// Makes up the stories of `rows` rows, the first with the number `from`.
+/// Makes up the stories of `rows` rows.
+#[derive(Clone)]
 pub(super) struct Stories {
-    pub tool: ToolName,
-    pub provider_name: ProviderName,
-    pub provider: SharedProvider,
+    tool: ToolName,
+    provider: SharedProvider,
+    /// The number of the first.
     pub from: u64,
-    pub rows: u64,
-    pub now: Instant,
+    rows: u64,
+    now: Instant,
 }
 
 /// How a row ended.
@@ -66,6 +70,16 @@ enum Ending {
 }
 
 impl Stories {
+    pub fn new(tool: &ToolName, provider: &SharedProvider, rows: u32, now: Instant) -> Self {
+        Self {
+            tool: tool.clone(),
+            provider: Arc::clone(provider),
+            from: 0,
+            rows: u64::from(rows),
+            now,
+        }
+    }
+
     /// Rows that are open or unknown, each: one in two thousand, but some in a short list too.
     fn few(&self) -> u64 {
         (self.rows / 2_000).max((self.rows / 20).min(5)).max(1)
@@ -180,7 +194,7 @@ impl Stories {
         let row = OpenRow {
             key: IdempotencyKey::from_uuid(drawn(lots)),
             tool: self.tool.clone(),
-            provider: self.provider_name.clone(),
+            provider: self.provider.name().clone(),
             identity: Identity::refund(&args.order, args.money),
             request: self.provider.request(&id, &args, &resolved),
             arguments: args,
@@ -214,13 +228,18 @@ impl Ending {
     }
 }
 
-/// The rows as a past for a new ledger.
-pub(super) fn past(
-    stories: Stories,
-) -> Result<impl Iterator<Item = Result<Past, LedgerError>> + Send, DemoError> {
-    let engine = EngineId::parse("eng_earlier")?;
+/// Makes the new ledger at `path` with the rows as its past.
+pub(super) async fn begin(
+    path: &Path,
+    terms: &Arc<BTreeMap<ToolName, Terms>>,
+    stories: &Stories,
+) -> Result<(), DemoError> {
+    if stories.rows == 0 {
+        return Ok(());
+    }
+    let (engine, stories) = (EngineId::parse("eng_earlier")?, stories.clone());
     let mut lots = ChaCha8Rng::from_os_rng();
-    Ok((0..stories.rows).map(move |index| {
+    let past = (0..stories.rows).map(move |index| {
         let at = stories.times(index, &mut lots);
         let Story { call, row, outcome } = stories
             .story(index, at.finished, &mut lots)
@@ -232,7 +251,9 @@ pub(super) fn past(
             outcome,
             at,
         })
-    }))
+    });
+    sqlite::fill(path, Arc::clone(terms), past).await?;
+    Ok(())
 }
 
 /// Adds the rows to a ledger that exists, through its doors.

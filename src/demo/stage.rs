@@ -23,7 +23,7 @@ use crate::config::Secret;
 use crate::domain::ids::{ProviderName, ToolName};
 use crate::domain::policy::Terms;
 use crate::engine::{Engine, EngineDeps};
-use crate::ledger::sqlite::{self, OpenMode, SqliteLedger};
+use crate::ledger::sqlite::{OpenMode, SqliteLedger};
 use crate::ledger::{Ledger as _, LedgerError, PageQuery, SharedLedger, Sort, Tab};
 use crate::provider::SharedProvider;
 use crate::provider::stripe::{Stripe, StripeConfig};
@@ -107,24 +107,13 @@ impl Stage {
         let sim = simulator(cfg, &limits, plan.clone(), stamped.as_deref()).await?;
         let naive_sim = simulator(cfg, &limits, plan, None).await?;
         let provider = provider(&provider_name, &sim, &limits)?;
-        let stories = |from| Stories {
-            tool: tool.clone(),
-            provider_name: provider_name.clone(),
-            provider: Arc::clone(&provider),
-            from,
-            rows: u64::from(cfg.rows),
-            now: clock.now(),
-        };
-        if stamped.is_none() && cfg.rows > 0 {
-            let past = prefill::past(stories(0))?;
-            sqlite::fill(&file.path, Arc::clone(&terms), past).await?;
+        let mut stories = Stories::new(&tool, &provider, cfg.rows, clock.now());
+        if stamped.is_none() {
+            prefill::begin(&file.path, &terms, &stories).await?;
         }
         let ledger: SharedLedger = Arc::new(open(OpenMode::Engine).await?);
-        let more = match &stamped {
-            Some(_) => Some(stories(ledger.counts().await?.all())),
-            None => None,
-        };
-        let providers = Arc::new(BTreeMap::from([(provider_name.clone(), provider.clone())]));
+        stories.from = ledger.counts().await?.all();
+        let providers = Arc::new(BTreeMap::from([(provider_name, provider)]));
         let run = free_run(&ledger, &tool, &faults).await?;
         let customers = Customers::new(cfg.seed, faults, first, run);
         let desk = Desk::new(Arc::clone(&ledger), tool.clone(), clock.clone(), sim.held());
@@ -148,8 +137,8 @@ impl Stage {
             _rounds: rounds,
             file,
         };
-        if let Some(more) = more {
-            prefill::add(&stage, &more).await?;
+        if stamped.is_some() {
+            prefill::add(&stage, &stories).await?;
         }
         Ok(stage)
     }

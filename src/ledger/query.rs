@@ -103,7 +103,7 @@ pub struct PageQuery {
 
 /// A place in a list: where a page ended. The next one begins there even if the row that stood there
 /// has moved since.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mark {
     /// Of the review list; 0 in the others.
     pub(super) rank: u8,
@@ -113,9 +113,10 @@ pub struct Mark {
 }
 
 /// What a list is ordered by first.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Key {
     /// Before all.
+    #[default]
     First,
     Int(i64),
     Text(String),

@@ -31,6 +31,16 @@ fn stories() -> Vec<Past> {
         |_| lost(),
         |_| limited(),
     ];
+    told(endings.into_iter())
+}
+
+/// So many refused calls, on orders `order0`, `order1` …
+pub fn refused_calls(n: usize) -> Vec<Past> {
+    let ending: fn(&Past) -> Outcome = |_| refused();
+    told(std::iter::repeat_n(ending, n))
+}
+
+fn told(endings: impl Iterator<Item = fn(&Past) -> Outcome>) -> Vec<Past> {
     (0_u64..)
         .zip(endings)
         .map(|(n, ending)| {

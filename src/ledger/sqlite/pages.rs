@@ -70,203 +70,71 @@ pub(super) fn bind_filter<'q>(
         .bind(filter.text.as_deref().map(narrow::folded))
 }
 
-/// What a list is ordered by: the first key, the second, and how they stand in a comparison. Ties are
-/// broken by the row's number. (Of a comparison of rows SQLite looks up no part that is an expression:
-/// there the first key is compared by itself as well.)
+/// What a list is ordered by: the first key, the second, the condition of being behind a mark (`?1`,
+/// `?2`, `?3`: its keys and row number), and the direction. (Of a comparison of rows SQLite looks up no
+/// part that is an expression: there the first key is compared by itself as well.)
+#[rustfmt::skip]
 macro_rules! by_sort {
-    ($do:ident, $sort:expr, $ascending:expr) => {
+    ($do:ident, $sort:expr, $ascending:expr $(, $status:literal)?) => {
+        by_sort!(@ $do, $sort, $ascending, ($(, $status)?))
+    };
+    (@ $do:ident, $sort:expr, $ascending:expr, ($($more:tt)*)) => {
         match ($sort, $ascending) {
-            (Sort::Updated, false) => $do!(
-                "updated_at",
-                "o.rowid",
-                "(updated_at, rowid)",
-                "(?1, ?3)",
-                "<",
-                "DESC"
-            ),
-            (Sort::Updated, true) => $do!(
-                "updated_at",
-                "o.rowid",
-                "(updated_at, rowid)",
-                "(?1, ?3)",
-                ">",
-                "ASC"
-            ),
-            (Sort::Created, false) => $do!(
-                "created_at",
-                "o.rowid",
-                "(created_at, rowid)",
-                "(?1, ?3)",
-                "<",
-                "DESC"
-            ),
-            (Sort::Created, true) => $do!(
-                "created_at",
-                "o.rowid",
-                "(created_at, rowid)",
-                "(?1, ?3)",
-                ">",
-                "ASC"
-            ),
-            (Sort::Amount, false) => $do!(
-                "amount_cents",
-                "created_at",
-                "(amount_cents, created_at, rowid)",
-                "(?1, ?2, ?3)",
-                "<",
-                "DESC"
-            ),
-            (Sort::Amount, true) => $do!(
-                "amount_cents",
-                "created_at",
-                "(amount_cents, created_at, rowid)",
-                "(?1, ?2, ?3)",
-                ">",
-                "ASC"
-            ),
-            (Sort::Attempts, false) => $do!(
-                "attempts",
-                "created_at",
-                "(attempts, created_at, rowid)",
-                "(?1, ?2, ?3)",
-                "<",
-                "DESC"
-            ),
-            (Sort::Attempts, true) => $do!(
-                "attempts",
-                "created_at",
-                "(attempts, created_at, rowid)",
-                "(?1, ?2, ?3)",
-                ">",
-                "ASC"
-            ),
-            (Sort::KeyLeft, false) => $do!(
-                "coalesce(key_expires_at, 9000000000000000)",
-                "created_at",
-                "coalesce(key_expires_at, 9000000000000000) <= ?1 AND (coalesce(key_expires_at, 9000000000000000), created_at, rowid)",
-                "(?1, ?2, ?3)",
-                "<",
-                "DESC"
-            ),
-            (Sort::KeyLeft, true) => $do!(
-                "coalesce(key_expires_at, 9000000000000000)",
-                "created_at",
-                "coalesce(key_expires_at, 9000000000000000) >= ?1 AND (coalesce(key_expires_at, 9000000000000000), created_at, rowid)",
-                "(?1, ?2, ?3)",
-                ">",
-                "ASC"
-            ),
-            (Sort::Order, false) => $do!(
-                "order_id",
-                "created_at",
-                "(order_id, created_at, rowid)",
-                "(?1, ?2, ?3)",
-                "<",
-                "DESC"
-            ),
-            (Sort::Order, true) => $do!(
-                "order_id",
-                "created_at",
-                "(order_id, created_at, rowid)",
-                "(?1, ?2, ?3)",
-                ">",
-                "ASC"
-            ),
+            (Sort::Updated, false) => $do!("updated_at", "o.rowid", "(updated_at, rowid) < (?1, ?3)", "DESC" $($more)*),
+            (Sort::Updated, true) => $do!("updated_at", "o.rowid", "(updated_at, rowid) > (?1, ?3)", "ASC" $($more)*),
+            (Sort::Created, false) => $do!("created_at", "o.rowid", "(created_at, rowid) < (?1, ?3)", "DESC" $($more)*),
+            (Sort::Created, true) => $do!("created_at", "o.rowid", "(created_at, rowid) > (?1, ?3)", "ASC" $($more)*),
+            (Sort::Amount, false) => $do!("amount_cents", "created_at", "(amount_cents, created_at, rowid) < (?1, ?2, ?3)", "DESC" $($more)*),
+            (Sort::Amount, true) => $do!("amount_cents", "created_at", "(amount_cents, created_at, rowid) > (?1, ?2, ?3)", "ASC" $($more)*),
+            (Sort::Attempts, false) => $do!("attempts", "created_at", "(attempts, created_at, rowid) < (?1, ?2, ?3)", "DESC" $($more)*),
+            (Sort::Attempts, true) => $do!("attempts", "created_at", "(attempts, created_at, rowid) > (?1, ?2, ?3)", "ASC" $($more)*),
+            (Sort::KeyLeft, false) => $do!("coalesce(key_expires_at, 9000000000000000)", "created_at", "coalesce(key_expires_at, 9000000000000000) <= ?1 AND (coalesce(key_expires_at, 9000000000000000), created_at, rowid) < (?1, ?2, ?3)", "DESC" $($more)*),
+            (Sort::KeyLeft, true) => $do!("coalesce(key_expires_at, 9000000000000000)", "created_at", "coalesce(key_expires_at, 9000000000000000) >= ?1 AND (coalesce(key_expires_at, 9000000000000000), created_at, rowid) > (?1, ?2, ?3)", "ASC" $($more)*),
+            (Sort::Order, false) => $do!("order_id", "created_at", "(order_id, created_at, rowid) < (?1, ?2, ?3)", "DESC" $($more)*),
+            (Sort::Order, true) => $do!("order_id", "created_at", "(order_id, created_at, rowid) > (?1, ?2, ?3)", "ASC" $($more)*),
         }
     };
 }
 
-/// One status, `?5`; `?4` how many.
+/// The rows of one status; `?4` how many. The status is written down: beside partial indexes SQLite
+/// would plan anew for every value of a parameter.
+#[rustfmt::skip]
 macro_rules! one_status {
-    ($key:literal, $second:literal, $tuple:literal, $bound:literal, $cmp:literal, $dir:literal) => {
+    ($key:literal, $second:literal, $behind:literal, $dir:literal, $status:literal) => {
         concat!(
-            "SELECT o.rowid AS row, ",
-            $key,
-            " AS key, ",
-            $second,
-            " AS second FROM operations o WHERE status = ?5 AND ",
-            $tuple,
-            " ",
-            $cmp,
-            " ",
-            $bound,
-            " ORDER BY key ",
-            $dir,
-            ", second ",
-            $dir,
-            ", row ",
-            $dir,
-            " LIMIT ?4"
+            "SELECT o.rowid AS row, ", $key, " AS key, ", $second, " AS second FROM operations o WHERE status = '", $status,
+            "' AND ", $behind, " ORDER BY key ", $dir, ", second ", $dir, ", row ", $dir, " LIMIT ?4"
         )
     };
 }
 
 /// All four, merged.
+#[rustfmt::skip]
 macro_rules! all_statuses {
-    ($key:literal, $second:literal, $tuple:literal, $bound:literal, $cmp:literal, $dir:literal) => {
+    (@ $key:literal, $second:literal, $behind:literal, $status:literal) => {
         concat!(
-            "SELECT o.rowid AS row, ",
-            $key,
-            " AS key, ",
-            $second,
-            " AS second FROM operations o WHERE status = 'open' AND ",
-            $tuple,
-            " ",
-            $cmp,
-            " ",
-            $bound,
-            " UNION ALL SELECT o.rowid, ",
-            $key,
-            ", ",
-            $second,
-            " FROM operations o WHERE status = 'unknown' AND ",
-            $tuple,
-            " ",
-            $cmp,
-            " ",
-            $bound,
-            " UNION ALL SELECT o.rowid, ",
-            $key,
-            ", ",
-            $second,
-            " FROM operations o WHERE status = 'succeeded' AND ",
-            $tuple,
-            " ",
-            $cmp,
-            " ",
-            $bound,
-            " UNION ALL SELECT o.rowid, ",
-            $key,
-            ", ",
-            $second,
-            " FROM operations o WHERE status = 'failed' AND ",
-            $tuple,
-            " ",
-            $cmp,
-            " ",
-            $bound,
-            " ORDER BY key ",
-            $dir,
-            ", second ",
-            $dir,
-            ", row ",
-            $dir,
-            " LIMIT ?4"
+            "SELECT o.rowid AS row, ", $key, " AS key, ", $second, " AS second FROM operations o WHERE status = '", $status,
+            "' AND ", $behind
+        )
+    };
+    ($key:literal, $second:literal, $behind:literal, $dir:literal) => {
+        concat!(
+            all_statuses!(@ $key, $second, $behind, "open"), " UNION ALL ",
+            all_statuses!(@ $key, $second, $behind, "unknown"), " UNION ALL ",
+            all_statuses!(@ $key, $second, $behind, "succeeded"), " UNION ALL ",
+            all_statuses!(@ $key, $second, $behind, "failed"),
+            " ORDER BY key ", $dir, ", second ", $dir, ", row ", $dir, " LIMIT ?4"
         )
     };
 }
 
 /// The marks of given rows (`?1`, a JSON list) that match and have one of the statuses `?2` (likewise).
+#[rustfmt::skip]
 macro_rules! given {
-    ($key:literal, $second:literal, $tuple:literal, $bound:literal, $cmp:literal, $dir:literal) => {
+    ($key:literal, $second:literal, $behind:literal, $dir:literal) => {
         concat!(
-            "SELECT o.rowid, ",
-            $key,
-            ", ",
-            $second,
-            " FROM json_each(?1) j CROSS JOIN operations o ON o.rowid = j.value
-             WHERE o.status IN (SELECT value FROM json_each(?2)) AND ",
-            filter_sql!()
+            "SELECT o.rowid, ", $key, ", ", $second, " FROM json_each(?1) j CROSS JOIN operations o ON o.rowid = j.value
+             WHERE o.status IN (SELECT value FROM json_each(?2)) AND ", filter_sql!()
         )
     };
 }
@@ -458,15 +326,15 @@ impl Reading<'_> {
         limit: i64,
     ) -> Result<Marks, LedgerError> {
         let (sort, up) = (self.query.sort, self.ascending);
-        let (sql, status) = match self.query.tab {
+        let sql = match self.query.tab {
             Tab::Review => {
                 return review_list::marks(conn, self.horizons, from, !up, limit).await;
             }
-            Tab::All => (by_sort!(all_statuses, sort, up), None),
-            Tab::Open => (by_sort!(one_status, sort, up), Some("open")),
-            Tab::Unknown => (by_sort!(one_status, sort, up), Some("unknown")),
-            Tab::Succeeded => (by_sort!(one_status, sort, up), Some("succeeded")),
-            Tab::Failed => (by_sort!(one_status, sort, up), Some("failed")),
+            Tab::All => by_sort!(all_statuses, sort, up),
+            Tab::Open => by_sort!(one_status, sort, up, "open"),
+            Tab::Unknown => by_sort!(one_status, sort, up, "unknown"),
+            Tab::Succeeded => by_sort!(one_status, sort, up, "succeeded"),
+            Tab::Failed => by_sort!(one_status, sort, up, "failed"),
         };
         let query = sqlx::query(sql);
         // Orders are text: nothing is before the empty one, and any bytes are behind all text.
@@ -480,7 +348,6 @@ impl Reading<'_> {
             .bind(from.second)
             .bind(from.row)
             .bind(limit)
-            .bind(status)
             .fetch_all(conn)
             .await
             .map_err(store::failed)?;
@@ -563,7 +430,8 @@ pub(super) fn statements() -> Vec<&'static str> {
         .chain(both(true))
         .flat_map(|(sort, up)| {
             [
-                by_sort!(one_status, sort, up),
+                by_sort!(one_status, sort, up, "open"),
+                by_sort!(one_status, sort, up, "succeeded"),
                 by_sort!(all_statuses, sort, up),
                 by_sort!(given, sort, up),
             ]
