@@ -92,16 +92,11 @@ impl Stage {
         let rounds = limits
             .rounds
             .map(|speed| Rounds::start(clock.clone(), speed));
-        let open = |mode| {
-            let location = format!("sqlite:{}", file.path.display());
-            let (terms, clock) = (Arc::clone(&terms), clock.clone());
-            async move { SqliteLedger::open(&location, mode, terms, clock).await }
-        };
         let stamped = if is_new(&file.path) {
             None
         } else {
             // Looked at before anything is upgraded: it may be somebody's real ledger.
-            let there = open(OpenMode::Read).await;
+            let there = open(&file.path, OpenMode::Read, &terms, &clock).await;
             Some(stamped(there, &file.path).await?)
         };
         let sim = simulator(cfg, &limits, plan.clone(), stamped.as_deref()).await?;
@@ -111,7 +106,8 @@ impl Stage {
         if stamped.is_none() {
             prefill::begin(&file.path, &terms, &stories).await?;
         }
-        let ledger: SharedLedger = Arc::new(open(OpenMode::Engine).await?);
+        let ledger = open(&file.path, OpenMode::Engine, &terms, &clock).await?;
+        let ledger: SharedLedger = Arc::new(ledger);
         stories.from = ledger.counts().await?.all();
         let providers = Arc::new(BTreeMap::from([(provider_name, provider)]));
         let run = free_run(&ledger, &tool, &faults).await?;
@@ -289,6 +285,17 @@ fn provider(
         .map(|s| Arc::new(s) as SharedProvider)
         .map_err(|e| DemoError::Provider(e.to_string()))
 }
+
+async fn open(
+    path: &Path,
+    mode: OpenMode,
+    terms: &Arc<BTreeMap<ToolName, Terms>>,
+    clock: &Clock,
+) -> Result<SqliteLedger, LedgerError> {
+    let location = format!("sqlite:{}", path.display());
+    SqliteLedger::open(&location, mode, Arc::clone(terms), clock.clone()).await
+}
+
 
 /// Which run on this ledger this is: the first whose first order has no call yet.
 async fn free_run(

@@ -73,7 +73,6 @@ pub fn closing() -> Scope {
             Place::LookFirst,
             Place::FailedOpen,
             Place::FailedInFlight,
-            Place::FailedByTwo,
             Place::FailedByOne,
             Place::TypedByTwo,
             Place::MovedOn,
@@ -135,6 +134,7 @@ pub fn evidence() -> Scope {
             What::CorrectToSucceeded,
         ],
         places: &[
+            Place::FailedByTwo,
             Place::Returned,
             Place::TwoEffects,
             Place::LateEffect,

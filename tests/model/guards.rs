@@ -155,6 +155,10 @@ impl Guard {
                     proposal.by = "somebody".parse().expect("a name");
                 }
                 decision.by.alone = false;
+                decision.looked_at = Some(LookedAt {
+                    waiting: op.row.waiting(),
+                    ..decision.looked_at.unwrap_or_else(|| LookedAt::of(&op.row))
+                });
                 Event::Decided(decision)
             }
             (_, event) => event,
