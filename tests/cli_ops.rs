@@ -361,7 +361,11 @@ async fn lists_are_filtered_paged_and_end_quietly() {
     );
     assert_eq!(orders(&["--status", "unknown"]).len(), 0);
     assert_eq!(orders(&["--search", "a"]).len(), 2, "two orders begin so");
-    assert_eq!(orders(&["--search", "order_"]).len(), 3, "nothing begins so");
+    assert_eq!(
+        orders(&["--search", "order_"]).len(),
+        3,
+        "nothing begins so"
+    );
     assert_eq!(orders(&["--search", "100%"]).len(), 0, "literally");
     let all = home.json(&["ops", "list", "--sort", "created"]);
     let first = orders(&["--sort", "created", "--limit", "1"]);

@@ -19,6 +19,7 @@ use super::naive::Naive;
 use super::prefill::Stories;
 use super::rounds::Rounds;
 use super::{DemoConfig, DemoError, prefill};
+use crate::clock::Clock;
 use crate::config::Secret;
 use crate::domain::ids::{ProviderName, ToolName};
 use crate::domain::policy::Terms;
@@ -295,7 +296,6 @@ async fn open(
     let location = format!("sqlite:{}", path.display());
     SqliteLedger::open(&location, mode, Arc::clone(terms), clock.clone()).await
 }
-
 
 /// Which run on this ledger this is: the first whose first order has no call yet.
 async fn free_run(

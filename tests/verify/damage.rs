@@ -557,13 +557,17 @@ async fn a_tally_that_is_not_that_of_the_rows_or_is_gone() {
 #[tokio::test]
 async fn a_notice_about_somebody_else_and_hostile_text_in_one() {
     let told = "INSERT INTO notices (tool, event, subject, operation_id, mark, at, state, tries, next_at, error)";
-    let sql = format!("{told} SELECT 'issue_refund', 'unknown', 'op_other', $OP, 'x', 1, 'pending', 0, 1, NULL");
+    let sql = format!(
+        "{told} SELECT 'issue_refund', 'unknown', 'op_other', $OP, 'x', 1, 'pending', 0, 1, NULL"
+    );
     named("lost", &sql, "integrity", "another subject").await;
-    let sql =
-        format!("{told} SELECT 'issue_refund', 'resolved', $OP, $OP, 'y', 1, 'gave_up', 3, 1, char(27) || '[2J'");
+    let sql = format!(
+        "{told} SELECT 'issue_refund', 'resolved', $OP, $OP, 'y', 1, 'gave_up', 3, 1, char(27) || '[2J'"
+    );
     named("lost", &sql, "I31", "notices.error").await;
-    let sql =
-        format!("{told} VALUES ('issue_refund', 'resolved', 'op_gone', 'op_gone', 'z', 1, 'pending', 0, 1, NULL)");
+    let sql = format!(
+        "{told} VALUES ('issue_refund', 'resolved', 'op_gone', 'op_gone', 'z', 1, 'pending', 0, 1, NULL)"
+    );
     let found = general(&sql).await;
     assert!(
         matches!(found.as_slice(), [one] if one.contains("a row of notices refers to")),
