@@ -1,8 +1,8 @@
 //! When the screen draws and when it reads.
 //!
-//! Owns: both paces. A key is drawn at once, with its answer if that comes within 4 ms, and so is the
+//! Owns: both paces. A key is drawn at once, with its answer if that comes within 8 ms, and so is the
 //! answer; changes at most 30 times a second; nothing where nothing changed. The ledger is read at the
-//! first hint, then at most 30 times a second and a tenth of the time. Never: waits itself. Tests: below.
+//! first hint, then at most 30 times a second and, but for a burst, a tenth of the time. Never: waits itself. Tests: below.
 
 use std::time::Duration;
 
@@ -11,11 +11,13 @@ use tokio::time::Instant;
 /// Between two frames that only changes ask for, and between two readings.
 pub(super) const FRAME: Duration = Duration::from_millis(33);
 /// Time for the answer to a key to be in the same frame as the key.
-const SETTLE: Duration = Duration::from_millis(4);
+const SETTLE: Duration = Duration::from_millis(8);
 /// So long after a key an answer is taken for the answer to that key.
 const ANSWERS: Duration = Duration::from_millis(500);
-/// The ledger rests for so many times as long as a reading took.
-const REST_FACTOR: u32 = 9;
+/// Of this much time one part is for reading.
+const PARTS: u32 = 10;
+/// Reading that may be saved up for a burst of changes.
+const SAVED: Duration = Duration::from_millis(100);
 /// When the next frame is drawn.
 pub(super) struct Drawing {
     /// The revision that is drawn.
@@ -78,16 +80,20 @@ pub(super) struct Reading {
     pub(super) hinted: bool,
     /// When the reading on its way began.
     began: Option<Instant>,
+    /// From when on [`SAVED`] is there for reading: what was read since pushes it ahead.
+    saved_at: Instant,
     /// It rests until then.
     pub(super) rest: Instant,
 }
 
 impl Reading {
     pub(super) fn new() -> Self {
+        let now = Instant::now();
         Self {
             hinted: false,
             began: None,
-            rest: Instant::now(),
+            saved_at: now,
+            rest: now,
         }
     }
 
@@ -96,13 +102,17 @@ impl Reading {
         self.began.is_none()
     }
 
-    /// Whether a reading is on its way now. However long one takes, the ledger rests after it.
+    /// Whether a reading is on its way now. However long one takes, the ledger is left alone for nine
+    /// times as long, if not at once, then before long.
     pub(super) fn is(&mut self, in_flight: bool) {
         match (in_flight, self.began) {
             (true, None) => self.began = Some(Instant::now()),
             (false, Some(began)) => {
-                let rest = began.elapsed().saturating_mul(REST_FACTOR);
-                self.rest = (Instant::now() + rest).max(began + FRAME);
+                let spent = began.elapsed().saturating_mul(PARTS);
+                self.saved_at = self.saved_at.max(began) + spent;
+                let spare = SAVED.saturating_mul(PARTS);
+                let paid = self.saved_at.checked_sub(spare).unwrap_or(began);
+                self.rest = paid.max(began + FRAME);
                 self.began = None;
             }
             (true, Some(_)) | (false, None) => {}
@@ -171,16 +181,36 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_ledger_is_read_at_once_and_then_rests_nine_times_as_long() {
+    async fn the_ledger_is_read_at_once_thirty_times_a_second_and_a_tenth_of_the_time() {
         let mut reading = Reading::new();
         assert!(reading.rest <= Instant::now());
-        for (took, rest) in [(MS, FRAME.saturating_sub(MS)), (20 * MS, 180 * MS)] {
+        let begin = Instant::now();
+        let mut read = Duration::ZERO;
+        for took in [
+            MS,
+            20 * MS,
+            20 * MS,
+            20 * MS,
+            40 * MS,
+            100 * MS,
+            20 * MS,
+            20 * MS,
+        ] {
+            tokio::time::sleep_until(reading.rest).await;
             reading.is(true);
             assert!(!reading.is_over());
             advance(took).await;
             reading.is(false);
-            assert_eq!(reading.rest, Instant::now() + rest);
-            advance(rest).await;
+            read += took;
+            let since = begin.elapsed();
+            assert!(reading.rest >= begin + FRAME);
+            assert!(
+                read <= SAVED + 100 * MS + since / PARTS,
+                "{read:?} of {since:?}"
+            );
         }
+        // After a burst it is paid back.
+        tokio::time::sleep_until(reading.rest).await;
+        assert!(begin.elapsed() >= read.saturating_sub(SAVED) * PARTS);
     }
 }

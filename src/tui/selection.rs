@@ -36,7 +36,7 @@ impl Row for Listed {
 }
 
 /// Rows of one page: more than a screen, and no more to read at every change than needed.
-pub const PAGE: u32 = 100;
+pub const PAGE: u32 = 60;
 /// Rows that a reading looks at for a filter that no index answers.
 pub const SEARCH: u32 = 4_000;
 /// The same for further rows, which nothing else waits for.
