@@ -108,7 +108,12 @@ impl Stories {
     fn asked_at(&self, index: u64) -> Instant {
         let old = self.rows - self.recent();
         let (end, span, part, of) = match index.checked_sub(old) {
-            None => (earlier(self.now, RECENT), SPAN - RECENT, index, old),
+            None => (
+                earlier(self.now, RECENT),
+                SPAN.saturating_sub(RECENT),
+                index,
+                old,
+            ),
             Some(n) => (
                 earlier(self.now, Duration::from_mins(1)),
                 RECENT,

@@ -43,7 +43,7 @@ fn meant(text: &str) -> &str {
     text.rsplit("...").next().unwrap_or(text)
 }
 
-/// Text as it is looked for everywhere (SQLite's lower() knows ASCII only; both sides have to fold alike).
+/// Text as it is looked for everywhere (`lower` of SQLite knows ASCII only; both sides have to fold alike).
 pub(super) fn folded(text: &str) -> String {
     meant(text).to_ascii_lowercase()
 }

@@ -7,10 +7,12 @@ use crate::domain::answer;
 use crate::domain::attempt::Attempt;
 use crate::domain::evidence::{Bearing, Seen};
 use crate::domain::guard;
-use crate::domain::ids::{EngineId, ToolName};
+use crate::domain::ids::{
+    ChargeId, EngineId, OperationId, PaymentId, ProviderRef, SessionId, ToolName,
+};
 use crate::domain::key::hex_digest;
 use crate::domain::operation::{Operation, OperationRow, Status};
-use crate::domain::outcome::Outcome;
+use crate::domain::outcome::{Outcome, OutcomeClass};
 use crate::domain::policy::Terms;
 use crate::domain::tool_call::{CallState, Delivery};
 use crate::domain::transition::{AuditEntry, Authorise, Event, transition};
@@ -277,9 +279,9 @@ fn operation(cells: &mut Vec<Cell>, op: &Operation, terms: &Terms) {
         row.money.minor().into(),
         row.money.currency().as_str().into(),
         row.provider.as_str().into(),
-        row.payment.as_ref().map(|p| p.as_str()).into(),
-        row.charge.as_ref().map(|c| c.as_str()).into(),
-        row.after.as_ref().map(|o| o.as_str()).into(),
+        row.payment.as_ref().map(PaymentId::as_str).into(),
+        row.charge.as_ref().map(ChargeId::as_str).into(),
+        row.after.as_ref().map(OperationId::as_str).into(),
         row.status.as_str().into(),
         <&str>::from(row.effect).into(),
         row.held.into(),
@@ -292,13 +294,13 @@ fn operation(cells: &mut Vec<Cell>, op: &Operation, terms: &Terms) {
         row.key_expires_at.into(),
         row.first_authorised_at.into(),
         row.last_authorised_at.into(),
-        row.last_outcome.map(|o| o.as_str()).into(),
+        row.last_outcome.map(OutcomeClass::as_str).into(),
         row.reason.map(<&str>::from).into(),
         row.failure.map(<&str>::from).into(),
         row.failure_text.as_ref().map(ToString::to_string).into(),
         row.verdict.map(<&str>::from).into(),
         guard::decidable_at(op, terms).into(),
-        row.provider_ref.as_ref().map(|r| r.as_str()).into(),
+        row.provider_ref.as_ref().map(ProviderRef::as_str).into(),
         row.pending_since.into(),
         row.version.into(),
         row.corrections.into(),
@@ -340,7 +342,7 @@ fn call(cells: &mut Vec<Cell>, past: &Past, row: &OperationRow) -> Result<(), Le
         call.tool.as_str().into(),
         call.arguments.as_str().into(),
         hash.into(),
-        call.session.as_ref().map(|s| s.as_str()).into(),
+        call.session.as_ref().map(SessionId::as_str).into(),
         row.id.as_str().into(),
         <&str>::from(CallState::Answered).into(),
         to_json(&answer::of(row))?.into(),
