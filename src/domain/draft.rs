@@ -252,6 +252,18 @@ impl Draft {
         Next::Settled
     }
 
+    /// The version that the row will have after this step, as far as it is drafted.
+    pub(super) fn version_after(&mut self, terms: &Terms) -> i64 {
+        self.reassess(terms);
+        let moves = bound_to_version(&self.before) != bound_to_version(&self.op);
+        let version = self.before.row.version;
+        if moves {
+            version.saturating_add(1)
+        } else {
+            version
+        }
+    }
+
     /// The finished step. The version moves with what decisions are bound to, and with nothing else.
     pub(super) fn step(
         mut self,

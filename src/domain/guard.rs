@@ -233,7 +233,7 @@ pub fn correcting(
         }
         _ => {
             return no(
-                "the evidence does not carry this correction; look it up again (L, or `ops lookup`)",
+                "the evidence does not carry this correction: choose the status that it shows (`--as`), or look it up again (L, or `ops lookup`)",
             );
         }
     };

@@ -213,6 +213,29 @@ fn a_contradicted_row_is_claimed_but_not_put_off() {
     );
 }
 
+/// What fetching a typed id brought is evidence before the second person decides: nobody approves
+/// blindly. The proposal is bound to the row with that object.
+#[test]
+fn the_second_person_sees_the_object_behind_a_typed_id() {
+    for ours in [true, false] {
+        let mut story = absent(keyed());
+        let object = if ours {
+            story.ours("re_7", ObjectStatus::Succeeded)
+        } else {
+            story.unmarked("re_7")
+        };
+        story
+            .decide(&ann(), close_with("re_7", fetched(object)))
+            .expect("proposed");
+        let seen = samekey::domain::evidence::objects(&story.op.evidence);
+        assert_eq!(seen.len(), 1, "ours: {ours}");
+        let proposal = story.op.row.proposal.as_ref().expect("waits");
+        assert_eq!(proposal.version, story.op.row.version);
+        assert_eq!(story.decide(&max(), APPROVE), Ok(Next::Settled));
+        assert_eq!(story.status(), Status::Succeeded);
+    }
+}
+
 /// I18: a replaced proposal does not move the version, so an approval is bound to the proposal itself.
 #[test]
 fn an_approval_is_of_the_proposal_that_was_read_and_of_no_other() {
@@ -227,11 +250,12 @@ fn an_approval_is_of_the_proposal_that_was_read_and_of_no_other() {
         .decide(&ann(), close_as(Closing::Failed))
         .expect("proposed");
     let read = LookedAt::of(&story.op.row);
-    // Rejected, and another one made: same row, same version, another maker and another wish.
+    // Rejected, and another one made: same row, same version.
     story.decide(&lea(), Act::Reject).expect("rejected");
     story.wait(60);
-    let typed = close_with("re_7", fetched(story.unmarked("re_7")));
-    story.decide(&ann(), typed).expect("proposed again");
+    story
+        .decide(&ann(), close_as(Closing::Failed))
+        .expect("proposed again");
     let now = LookedAt::of(&story.op.row);
     assert_eq!(read.version, now.version, "the version says nothing of it");
     for act in [APPROVE, Act::Reject] {
@@ -250,7 +274,7 @@ fn an_approval_is_of_the_proposal_that_was_read_and_of_no_other() {
     assert_eq!(missing, Refusal::Review(ReviewRefusal::WaitingMissing));
     let event = Event::Decided(decision(&max(), now, APPROVE));
     assert_eq!(story.apply(&event), Ok(Next::Settled));
-    assert_eq!(story.status(), Status::Succeeded);
+    assert_eq!(story.status(), Status::Failed);
 
     // A held row is bound to its request, which never changes (I3); a proposal is none.
     let held = Story::held(keyed(), 3800);

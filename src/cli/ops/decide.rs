@@ -9,6 +9,7 @@ use crate::domain::ids::{OperationId, ProviderRef};
 use crate::domain::operation::{LookedAt, OperationRow};
 use crate::domain::review_event::ReviewRefusal;
 use crate::error::{Exit, Failure};
+use crate::ledger::view::instant;
 use crate::review::{self, Ask, GateError};
 
 /// What a command asks of the gate.
@@ -72,6 +73,17 @@ pub(super) async fn run(cx: &Context, desk: &Desk, command: &OpsCommand) -> Resu
         && let Some(what) = waits(desk, &row)
     {
         cx.out.note(&format!("{id}: what waits is {what}"));
+    }
+    if wish.ask != Ask::Note
+        && let Some(claim) = row.claim.as_ref()
+        && row
+            .claimed_by(desk.clock.now())
+            .is_some_and(|by| *by != person.name)
+    {
+        let (by, until) = (&claim.by, instant(claim.until));
+        cx.out.note(&format!(
+            "{id}: {by} claims it until {until}; ask them first"
+        ));
     }
     let decided = gate
         .decide(id, wish.ask, &person, note, bound, wish.typed)

@@ -10,7 +10,9 @@ use crate::domain::draft::Draft;
 use crate::domain::evidence::{ObjectStatus, ProviderObject, Seen, Source, Verdict};
 use crate::domain::guard::{self, Ruling};
 use crate::domain::ids::{Actor, ProviderRef};
-use crate::domain::operation::{Closing, Contradiction, FailureClass, Operation, OperationRow};
+use crate::domain::operation::{
+    Closing, Contradiction, FailureClass, Operation, OperationRow, Proposal,
+};
 use crate::domain::policy::Terms;
 use crate::domain::text::SafeText;
 use crate::domain::transition::{Action, Next, Step};
@@ -124,15 +126,13 @@ pub(super) fn close(
     }
     let provider_ref = typed.map(|t| t.id.clone());
     if second_person {
-        draft.op.row.proposal = Some(proposals::proposal(
-            &op.row,
-            d,
-            decision,
-            false,
-            provider_ref,
-            terms,
-            now,
-        ));
+        // Bound to the row with the object that its maker named.
+        let version = draft.version_after(terms);
+        let proposal = proposals::proposal(&op.row, d, decision, false, provider_ref, terms, now);
+        draft.op.row.proposal = Some(Proposal {
+            version,
+            ..proposal
+        });
         let detail = json!({ "decision": decision, "proposal": draft.op.row.proposal });
         return Ok(finish(
             draft,
@@ -169,9 +169,12 @@ fn check_ref(op: &Operation, typed: &TypedRef) -> Result<(), ReviewRefusal> {
     }
 }
 
-/// Keeps in the evidence whether the typed id could be fetched: what was accepted unseen is fetched
-/// as soon as the provider answers ([`Operation::awaits_fetch`]).
+/// Keeps in the evidence what fetching the typed id gave: the second person sees the object, and what
+/// was accepted unseen is fetched as soon as the provider answers ([`Operation::awaits_fetch`]).
 fn note_ref(draft: &mut Draft, typed: &TypedRef, terms: &Terms) {
+    if let Fetched::Object { object, taken } = &typed.fetched {
+        draft.see_object(Source::TypedRef, object, *taken, terms);
+    }
     let seen = if let Fetched::Unreachable = typed.fetched {
         let why = SafeText::new(&format!("{} was not fetched yet", typed.id));
         Seen::Unreachable { why }

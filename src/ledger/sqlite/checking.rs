@@ -23,8 +23,12 @@ use crate::ledger::LedgerError;
 
 /// Larger files are checked beside.
 const LARGE_BYTES: i64 = 64 * 1024 * 1024;
-/// The screen and the first calls come first.
+/// The screen and the first calls come first,
 const BESIDE_AFTER: Duration = Duration::from_secs(2);
+/// and go on doing so: after so many pages the check pauses for
+const PAGES: i32 = 64;
+/// this long, which makes it some four times as long.
+const PAUSE: Duration = Duration::from_millis(2);
 
 /// Damage that was found after the ledger had begun to work.
 #[derive(Clone, Default)]
@@ -181,6 +185,14 @@ async fn large(path: &Path) -> Result<(), LedgerError> {
         .connect()
         .await
         .map_err(store::failed)?;
+    // Called by SQLite, on the thread of this connection, which nobody else waits for.
+    let pause = || {
+        std::thread::sleep(PAUSE);
+        true
+    };
+    let mut handle = conn.lock_handle().await.map_err(store::failed)?;
+    handle.set_progress_handler(PAGES, pause);
+    drop(handle);
     for sql in LARGE {
         whole(sqlx::query_scalar(sql).fetch_one(&mut conn).await)?;
     }

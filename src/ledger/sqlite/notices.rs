@@ -180,10 +180,24 @@ async fn take(
 }
 
 /// What nobody touched for a day is given up, some at a time.
+/// A notice older than this is not told once its row is settled (the end is told by its own).
+const PASSES: Duration = Duration::from_mins(5);
+
 async fn give_up_old(tx: &mut Tx<'_>) -> Result<(), LedgerError> {
     let sql = "UPDATE notices SET state = 'gave_up', error = 'nobody delivered it in time' WHERE notice_id IN (
                    SELECT notice_id FROM notices WHERE state = 'pending' AND next_at <= ?1
                    AND event IN (SELECT value FROM json_each(?2)) LIMIT 500)";
+    // What has passed before anybody could be told would only wake somebody for nothing.
+    let passed = "UPDATE notices SET state = 'gave_up', error = 'it had passed' WHERE notice_id IN (
+                      SELECT notice_id FROM notices n JOIN operations o USING (operation_id)
+                      WHERE n.state = 'pending' AND n.next_at <= ?1 AND n.at <= ?2
+                      AND n.event IN ('unknown', 'key_expiring') AND o.status IN ('succeeded', 'failed') LIMIT 500)";
+    sqlx::query(passed)
+        .bind(micros(tx.now))
+        .bind(micros(earlier(tx.now, PASSES)))
+        .execute(&mut *tx.conn)
+        .await
+        .map_err(store::failed)?;
     let done = sqlx::query(sql)
         .bind(micros(earlier(tx.now, MAX_AGE)))
         .bind(to_json(&<NoticeEvent as VariantArray>::VARIANTS)?)

@@ -307,7 +307,7 @@ fn sources(model: &Model, view: &DetailView, width: usize, out: &mut Vec<Spans>)
         let at = format::cell(&at, columns, true, "");
         let source = format::cell(timeline::source(entry.source), NAMES, false, "");
         let room = width.saturating_sub(columns + NAMES + 4);
-        let lines = format::wrap(&timeline::seen(&entry.seen), room);
+        let lines = format::wrap(&timeline::seen(entry), room);
         for (n, line) in lines.into_iter().enumerate() {
             let (at, source) = if n == 0 {
                 (at.clone(), source.clone())

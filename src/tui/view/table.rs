@@ -383,7 +383,13 @@ pub fn reason(row: &OperationRow) -> String {
         Status::Open if row.held => "waits for approval".to_owned(),
         Status::Open if row.effect == Effect::Identified => "accepted, not final".to_owned(),
         Status::Open => {
-            let last = row.last_outcome.map_or("not sent yet", |o| match o {
+            // Counted and without an outcome: its bytes may have left.
+            let none = if row.attempts == 0 {
+                "not sent yet"
+            } else {
+                "no answer yet"
+            };
+            let last = row.last_outcome.map_or(none, |o| match o {
                 crate::domain::outcome::OutcomeClass::SideEffectUnknown => "no answer",
                 other => other.as_str(),
             });

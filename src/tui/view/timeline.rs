@@ -118,7 +118,7 @@ fn evidence(evidence: &Evidence) -> Option<Entry> {
     if evidence.source == Source::Attempt && matches!(evidence.seen, Seen::Object { .. }) {
         return None;
     }
-    let (source, text) = (source(evidence.source), seen(&evidence.seen));
+    let (source, text) = (source(evidence.source), seen(evidence));
     Some(Entry {
         at: evidence.observed_at,
         kind: "evidence",
@@ -138,8 +138,8 @@ pub fn source(source: Source) -> &'static str {
 }
 
 /// What was seen, in a sentence.
-pub fn seen(seen: &Seen) -> String {
-    match seen {
+pub fn seen(evidence: &Evidence) -> String {
+    match &evidence.seen {
         Seen::Object { object, bearing } => {
             let whose = match bearing {
                 Bearing::Ours => "ours",
@@ -151,6 +151,10 @@ pub fn seen(seen: &Seen) -> String {
         }
         Seen::Scan { complete: true, .. } => {
             "the payment's refunds were read to the end".to_owned()
+        }
+        // One object was fetched by its id; no list was read.
+        Seen::Scan { .. } if evidence.source == Source::TypedRef => {
+            "the provider answered for the id that was typed".to_owned()
         }
         Seen::Scan {
             complete: false, ..
