@@ -7,7 +7,7 @@ use super::super::args::{DecideArgs, OpsCommand};
 use super::super::context::{Context, Desk};
 use crate::domain::ids::{OperationId, ProviderRef};
 use crate::domain::operation::{LookedAt, OperationRow};
-use crate::domain::review_event::ReviewRefusal;
+use crate::domain::review_event::{Person, ReviewRefusal};
 use crate::error::{Exit, Failure};
 use crate::ledger::view::instant;
 use crate::review::{self, Ask, GateError};
@@ -74,16 +74,8 @@ pub(super) async fn run(cx: &Context, desk: &Desk, command: &OpsCommand) -> Resu
     {
         cx.out.note(&format!("{id}: what waits is {what}"));
     }
-    if wish.ask != Ask::Note
-        && let Some(claim) = row.claim.as_ref()
-        && row
-            .claimed_by(desk.clock.now())
-            .is_some_and(|by| *by != person.name)
-    {
-        let (by, until) = (&claim.by, instant(claim.until));
-        cx.out.note(&format!(
-            "{id}: {by} claims it until {until}; ask them first"
-        ));
+    if let Some(warning) = claimed(desk, &row, &person).filter(|_| wish.ask != Ask::Note) {
+        cx.out.note(&format!("{id}: {warning}"));
     }
     let decided = gate
         .decide(id, wish.ask, &person, note, bound, wish.typed)
@@ -122,6 +114,15 @@ pub(super) async fn run(cx: &Context, desk: &Desk, command: &OpsCommand) -> Resu
             })
         }
     }
+}
+
+/// Who else claims the row, where somebody does: a claim warns, it never blocks.
+fn claimed(desk: &Desk, row: &OperationRow, person: &Person) -> Option<String> {
+    let by = row
+        .claimed_by(desk.clock.now())
+        .filter(|by| **by != person.name)?;
+    let until = instant(row.claim.as_ref()?.until);
+    Some(format!("{by} claims it until {until}; ask them first"))
 }
 
 /// What waits for a lead on the row, in one sentence: the very thing that is decided.
