@@ -113,7 +113,7 @@ fn a_search_goes_down_the_list_piece_by_piece_and_is_not_begun_again() {
         };
         assert_eq!(
             (query.0.from, query.0.after),
-            (Some(Default::default()), None)
+            (Some(samekey::ledger::Mark::default()), None)
         );
         // Readings of the head go on meanwhile; they neither end nor repeat the search.
         stage.give(Message::RefreshDue);

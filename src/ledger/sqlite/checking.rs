@@ -24,9 +24,10 @@ use crate::ledger::LedgerError;
 const LARGE_BYTES: i64 = 64 * 1024 * 1024;
 /// The screen and the first calls come first,
 const BESIDE_AFTER: Duration = Duration::from_secs(2);
-/// and go on doing so: after so many pages the check pauses for
-const PAGES: i32 = 64;
-/// this long, which makes it some four times as long.
+/// and go on doing so: after so many steps of SQLite (a page of a tree, or a little of a row) the check
+/// pauses for
+const STEPS: i32 = 65_536;
+/// this long. A million rows take some half a minute.
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// Damage that was found after the ledger had begun to work.
@@ -188,7 +189,7 @@ async fn large(path: &Path) -> Result<(), LedgerError> {
         true
     };
     let mut handle = conn.lock_handle().await.map_err(store::failed)?;
-    handle.set_progress_handler(PAGES, pause);
+    handle.set_progress_handler(STEPS, pause);
     drop(handle);
     for sql in LARGE {
         whole(sqlx::query_scalar(sql).fetch_one(&mut conn).await)?;
