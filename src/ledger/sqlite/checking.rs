@@ -4,11 +4,11 @@
 //! some size is read whole first, as it takes a moment. Of a large one (four gigabytes take the better
 //! part of a minute) first only what decides about sending: the schema's guards, the small tables, and
 //! whether the indexes that keep an effect from being opened twice know every open row. The rest is read
-//! beside, table by table; from the moment damage is found, nothing more is written.
+//! beside, table by table, once a day; from the moment damage is found, nothing more is written.
 //! Tests: `tests/ledger/files.rs`.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -19,16 +19,23 @@ use tokio::time::sleep;
 
 use super::open::{MIGRATIONS, options};
 use super::{Inner, store};
+use crate::clock::Clock;
+use crate::domain::earlier;
 use crate::ledger::LedgerError;
+use crate::ledger::row::micros;
 
 /// Larger files are checked beside.
 const LARGE_BYTES: i64 = 64 * 1024 * 1024;
 /// The screen and the first calls come first,
 const BESIDE_AFTER: Duration = Duration::from_secs(2);
-/// and go on doing so: after so many pages the check pauses for
-const PAGES: i32 = 64;
-/// this long, which makes it some four times as long.
-const PAUSE: Duration = Duration::from_millis(2);
+/// and go on doing so: of this much time
+const RUN: Duration = Duration::from_millis(2);
+/// the check then pauses for so much, which makes it four times as long.
+const PAUSE: Duration = Duration::from_millis(6);
+/// Steps of SQLite (a page of a tree, or a little of a row) between two looks at the time.
+const STEPS: i32 = 1_000;
+/// A large ledger is read whole once in this time, not at every start of an engine.
+const EVERY: Duration = Duration::from_hours(24);
 
 /// Damage that was found after the ledger had begun to work.
 #[derive(Clone, Default)]
@@ -71,8 +78,9 @@ pub(super) async fn check(inner: &Arc<Inner>) -> Result<(), LedgerError> {
     }
     open_rows(readers).await?;
     if !inner.damage.0.begun.swap(true, Ordering::SeqCst) {
-        let (path, damage) = (inner.path.clone(), inner.damage.clone());
-        tokio::spawn(beside(path, damage, inner.changed.clone()));
+        let (path, clock) = (inner.path.clone(), inner.clock.clone());
+        let (damage, changed) = (inner.damage.clone(), inner.changed.clone());
+        tokio::spawn(beside(path, clock, damage, changed));
     }
     Ok(())
 }
@@ -164,10 +172,10 @@ async fn open_rows(readers: &SqlitePool) -> Result<(), LedgerError> {
     Err(LedgerError::Damaged(why.into()))
 }
 
-/// Reads the large tables. One a time, so that the log can be cut back in between.
-async fn beside(path: std::path::PathBuf, damage: Damage, changed: watch::Sender<u64>) {
+/// Reads the large tables, unless that was done lately.
+async fn beside(path: PathBuf, clock: Clock, damage: Damage, changed: watch::Sender<u64>) {
     sleep(BESIDE_AFTER).await;
-    match large(&path).await {
+    match large(&path, &clock).await {
         Ok(()) => tracing::info!("the ledger is whole"),
         Err(LedgerError::Damaged(why)) => {
             tracing::error!(%why, "the ledger is damaged; nothing more is written");
@@ -179,22 +187,42 @@ async fn beside(path: std::path::PathBuf, damage: Damage, changed: watch::Sender
     }
 }
 
-async fn large(path: &Path) -> Result<(), LedgerError> {
-    let mut conn: SqliteConnection = options(path)
-        .pragma("query_only", "ON")
-        .connect()
+async fn large(path: &Path, clock: &Clock) -> Result<(), LedgerError> {
+    let mut conn = options(path).connect().await.map_err(store::failed)?;
+    let lately = "SELECT count(*) FROM meta WHERE name = 'checked_at' AND value > ? AND value <= ?";
+    let now = clock.now();
+    let lately: i64 = sqlx::query_scalar(lately)
+        .bind(micros(earlier(now, EVERY)))
+        .bind(micros(now))
+        .fetch_one(&mut conn)
         .await
         .map_err(store::failed)?;
-    // Called by SQLite, on the thread of this connection, which nobody else waits for.
-    let pause = || {
-        std::thread::sleep(PAUSE);
-        true
-    };
-    let mut handle = conn.lock_handle().await.map_err(store::failed)?;
-    handle.set_progress_handler(PAGES, pause);
-    drop(handle);
+    if lately > 0 {
+        return Ok(());
+    }
+    pausing(&mut conn, clock.clone()).await?;
+    // One a time, so that the log can be cut back in between.
     for sql in LARGE {
         whole(sqlx::query_scalar(sql).fetch_one(&mut conn).await)?;
     }
+    let checked = "INSERT INTO meta (name, value) VALUES ('checked_at', ?1)
+                   ON CONFLICT (name) DO UPDATE SET value = ?1";
+    let checked = sqlx::query(checked).bind(micros(now)).execute(&mut conn);
+    checked.await.map(drop).map_err(store::failed)
+}
+
+/// Makes the connection's statements give way. SQLite calls this on the thread of the connection, which
+/// nobody else waits for.
+async fn pausing(conn: &mut SqliteConnection, clock: Clock) -> Result<(), LedgerError> {
+    let mut since = clock.boot();
+    let pause = move || {
+        if clock.boot().saturating_sub(since) >= RUN {
+            std::thread::sleep(PAUSE);
+            since = clock.boot();
+        }
+        true
+    };
+    let mut handle = conn.lock_handle().await.map_err(store::failed)?;
+    handle.set_progress_handler(STEPS, pause);
     Ok(())
 }

@@ -20,9 +20,12 @@ use crate::ledger::LedgerError;
 const POLL: Duration = Duration::from_millis(150);
 /// The same where something does.
 const SAFETY_NET: Duration = Duration::from_secs(1);
-/// A commit is written before it can be seen: it has to reach the disk. After a sign of one it is looked
-/// for at these distances until it shows.
-const LOOKS: [u64; 9] = [0, 1, 1, 2, 4, 8, 16, 32, 64];
+/// A commit is written before it can be seen: it has to reach the disk, which a busy one takes its time
+/// for. After a sign of one it is looked for, at first at once and then at twice the distance each time,
+/// up to the second of these, until it shows or the third is over (what was rolled back never shows).
+const FIRST_LOOK: Duration = Duration::from_millis(1);
+const WIDEST_LOOK: Duration = Duration::from_millis(16);
+const LOOK_FOR: Duration = Duration::from_secs(2);
 /// Between two cuts of the log.
 const CUT_EVERY: Duration = Duration::from_secs(30);
 
@@ -68,11 +71,11 @@ pub(super) async fn watch(eye: Arc<Eye>, log: PathBuf, changed: watch::Sender<u6
     // Since the last cut: when that was, and whether anything was written.
     let (mut cut_at, mut written) = (Instant::now(), false);
     loop {
-        let mut looks = LOOKS.iter();
-        while let Some(wait) = looks.next() {
+        let (mut wait, mut sign_at) = (Duration::ZERO, Instant::now());
+        loop {
             tokio::select! {
-                () = sleep(Duration::from_millis(*wait)) => {}
-                () = ear.sign() => looks = LOOKS.iter(),
+                () = sleep(wait) => {}
+                () = ear.sign() => (wait, sign_at) = (Duration::ZERO, Instant::now()),
             }
             match eye.version().await {
                 Ok(version) if seen.replace(version) != Some(version) => {
@@ -83,9 +86,10 @@ pub(super) async fn watch(eye: Arc<Eye>, log: PathBuf, changed: watch::Sender<u6
                 Ok(_) => {}
                 Err(error) => tracing::debug!(%error, "watching the ledger"),
             }
-            if !ear.heard {
+            if !ear.heard || sign_at.elapsed() > LOOK_FOR {
                 break;
             }
+            wait = (wait * 2).clamp(FIRST_LOOK, WIDEST_LOOK);
         }
         ear.heard = false;
         if cuts && written && cut_at.elapsed() >= CUT_EVERY {
