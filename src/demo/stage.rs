@@ -21,7 +21,7 @@ use super::{DemoConfig, DemoError};
 use crate::config::Secret;
 use crate::domain::ids::{AgentName, ProviderName, ToolName};
 use crate::domain::policy::Terms;
-use crate::engine::{Engine, EngineDeps};
+use crate::engine::{Engine, EngineDeps, Lots};
 use crate::ledger::sqlite::{OpenMode, SqliteLedger};
 use crate::ledger::{Ledger as _, LedgerError, PageQuery, SharedLedger, Sort, Tab};
 use crate::provider::SharedProvider;
@@ -143,6 +143,7 @@ impl Stage {
             terms: Arc::clone(&self.terms),
             config: self.limits.engine.clone(),
             clock: self.limits.clock.clone(),
+            lots: Lots::default(),
         })
     }
 

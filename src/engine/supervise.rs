@@ -81,7 +81,7 @@ async fn supervise(
     stopping: watch::Receiver<bool>,
     aborting: watch::Receiver<bool>,
 ) {
-    let engine = fresh_id();
+    let engine = fresh_id(&deps.lots);
     let started_at = deps.clock.now();
     let permits = Arc::new(Semaphore::new(deps.config.workers as usize));
     let shared = Arc::new(Shared::new(deps, engine, permits, stopping.clone()));
@@ -340,7 +340,8 @@ pub async fn run_call(
     deps.ledger.check().await?;
     let (_stop, stopping) = watch::channel(false);
     let permits = Arc::new(Semaphore::new(1));
-    let shared = Arc::new(Shared::new(deps, fresh_id(), permits, stopping));
+    let engine = fresh_id(&deps.lots);
+    let shared = Arc::new(Shared::new(deps, engine, permits, stopping));
     let keeper = tokio::spawn({
         let shared = Arc::clone(&shared);
         async move { shared.lease.keep(&shared.deps, &shared.engine).await }
