@@ -7,6 +7,8 @@
 mod http;
 pub mod stripe;
 
+pub use http::{Stream, Wire};
+
 use std::sync::Arc;
 
 use async_trait::async_trait;

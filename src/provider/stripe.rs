@@ -11,6 +11,8 @@ mod request;
 mod resolve;
 mod wire;
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use bytes::Bytes;
 use http_body_util::Full;
@@ -19,7 +21,7 @@ use hyper::header::HeaderValue;
 
 use self::read::Reader;
 use self::request::Stored;
-use super::http::{Client, Exchange, Line, Origin};
+use super::http::{Client, Exchange, Line, Origin, Wire};
 use super::{Provider, ReadError, Ready, ResolveError, ResolveQuery};
 use crate::clock::Clock;
 use crate::config::Secret;
@@ -120,6 +122,22 @@ impl Stripe {
                 clock,
             },
         })
+    }
+}
+
+impl Stripe {
+    /// [`Stripe::new`] over a wire of its own; only for a simulator on this machine.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn over(
+        config: StripeConfig,
+        clock: Clock,
+        wire: Arc<dyn Wire>,
+    ) -> Result<Self, StripeConfigError> {
+        let mut stripe = Self::new(config, clock)?;
+        stripe.reader.client = stripe.reader.client.over(wire);
+        Ok(stripe)
     }
 }
 
