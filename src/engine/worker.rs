@@ -182,7 +182,9 @@ pub(super) async fn run(
             ));
         }
     };
-    let deadline = later(begun, config.call_timeout);
+    // The ledger's clock may be minutes ahead of this one (I27): only spans are taken over from it.
+    let spent = since(begun, call.leased_at);
+    let deadline = later(shared.now(), config.call_timeout.saturating_sub(spent));
     let job = Job {
         shared,
         call,

@@ -85,6 +85,8 @@ pub struct LeasedCall {
     pub engine: EngineId,
     /// Fences writes of an engine that lost the lease (I25).
     pub epoch: i64,
+    /// By the ledger's clock, as all instants of the call.
+    pub leased_at: Instant,
 }
 
 /// The rows of an order and payment, and a mark that changes when any of them does.

@@ -8,10 +8,10 @@ use super::{Tx, operations, store};
 use crate::domain::answer;
 use crate::domain::ids::{AgentName, CallId, EngineId, OperationId};
 use crate::domain::key::hex_digest;
-use crate::domain::later;
 use crate::domain::operation::OperationRow;
 use crate::domain::tool_call::{CallState, Delivery, ToolCall, ToolResult};
 use crate::domain::transition::Event;
+use crate::domain::{Instant, later};
 use crate::ledger::row::{self, micros, to_json};
 use crate::ledger::{Accepted, LeasedCall, LedgerError, NewCall};
 
@@ -138,7 +138,8 @@ pub(super) async fn lease(
         .fetch_all(&mut *tx.conn)
         .await
         .map_err(store::failed)?;
-    let mut calls: Vec<LeasedCall> = rows.iter().map(leased).collect::<Result<_, _>>()?;
+    let taken = rows.iter().map(|row| leased(row, tx.now));
+    let mut calls: Vec<LeasedCall> = taken.collect::<Result<_, _>>()?;
     calls.sort_by_key(|c| c.call.accepted_at);
     Ok(calls)
 }
@@ -165,15 +166,16 @@ pub(super) async fn lease_one(
         .fetch_optional(&mut *tx.conn)
         .await
         .map_err(store::failed)?;
-    found.as_ref().map(leased).transpose()
+    found.as_ref().map(|row| leased(row, tx.now)).transpose()
 }
 
-fn leased(found: &SqliteRow) -> Result<LeasedCall, LedgerError> {
+fn leased(found: &SqliteRow, leased_at: Instant) -> Result<LeasedCall, LedgerError> {
     let c = row::Columns(found);
     Ok(LeasedCall {
         call: row::call(found)?,
         engine: c.word("engine")?,
         epoch: c.int("epoch")?,
+        leased_at,
     })
 }
 

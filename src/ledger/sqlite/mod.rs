@@ -60,7 +60,7 @@ struct Inner {
     terms: Arc<BTreeMap<ToolName, Terms>>,
     clock: Clock,
     os_user: String,
-    offset: std::sync::Mutex<limits::ClockOffset>,
+    time: std::sync::Mutex<limits::KnownTime>,
     changed: watch::Sender<u64>,
     watcher: std::sync::Mutex<Option<JoinHandle<()>>>,
 }
@@ -164,7 +164,7 @@ impl Inner {
             .begin_with("BEGIN IMMEDIATE")
             .await
             .map_err(store::failed)?;
-        let time = limits::ledger_now(&mut tx, &self.clock, &self.offset).await?;
+        let time = limits::ledger_now(&mut tx, &self.clock, &self.time).await?;
         let before = store::total_changes(&mut tx).await?;
         let work = work(Tx {
             conn: &mut tx,
@@ -407,7 +407,7 @@ impl Ledger for SqliteLedger {
     async fn clock_alarm(&self) -> Result<bool, LedgerError> {
         self.read(|inner| async move {
             let mut conn = inner.readers.acquire().await.map_err(store::failed)?;
-            let time = limits::ledger_now(&mut conn, &inner.clock, &inner.offset).await?;
+            let time = limits::ledger_now(&mut conn, &inner.clock, &inner.time).await?;
             Ok(!time.trusted)
         })
         .await
