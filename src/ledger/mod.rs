@@ -238,7 +238,8 @@ pub trait Ledger: Send + Sync {
     async fn authorise(&self, operation: &OperationId, call: &LeasedCall) -> Applied;
     /// Applies any other event. Which objects are attached elsewhere is read in the same transaction.
     async fn apply(&self, operation: &OperationId, event: Event) -> Applied;
-    /// Open rows that a sweep may have something to do for.
+    /// Rows that a sweep may have something to do for: open ones, and any with an attempt that nobody
+    /// drives any more.
     async fn sweepable(&self) -> Result<Vec<OperationId>, LedgerError>;
 
     // --- shared limits ---------------------------------------------------------------------------

@@ -379,6 +379,21 @@ pub(super) async fn answer(
     store_answer(tx, &call.call.agent, &call.call.id, &result).await?;
     end_drive(tx, call).await?;
     Ok(Some(result))
+/// Whether any call of the operation has no answer yet.
+pub(super) async fn anybody_waits(
+    tx: &mut Tx<'_>,
+    operation: &OperationId,
+) -> Result<bool, LedgerError> {
+    let sql =
+        "SELECT count(*) FROM tool_calls WHERE operation_id = ? AND state IN ('queued', 'running')";
+    let waiting: i64 = sqlx::query_scalar(sql)
+        .bind(operation.as_str())
+        .fetch_one(&mut *tx.conn)
+        .await
+        .map_err(store::failed)?;
+    Ok(waiting > 0)
+}
+
 }
 
 async fn store_answer(

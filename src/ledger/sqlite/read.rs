@@ -314,8 +314,10 @@ pub(super) async fn sweepable(inner: &Arc<Inner>) -> Result<Vec<OperationId>, Le
     let sql = "SELECT operation_id FROM operations o WHERE (status = 'open' AND (
                    key_expires_at <= ?1 OR first_authorised_at > ?1 OR attempts >= attempts_max OR pending_since <= ?2
                    OR (held = 1 AND created_at <= ?3)
-                   OR (EXISTS (SELECT 1 FROM attempts a WHERE a.operation_id = o.operation_id AND a.finished_at IS NULL)
-                       AND NOT EXISTS (SELECT 1 FROM drives d WHERE d.operation_id = o.operation_id AND d.until > ?1))))
+                   OR (held = 0 AND attempts = 0 AND NOT EXISTS (SELECT 1 FROM tool_calls c
+                       WHERE c.operation_id = o.operation_id AND c.state IN ('queued', 'running')))))
+               OR operation_id IN (SELECT operation_id FROM attempts a WHERE finished_at IS NULL
+                   AND NOT EXISTS (SELECT 1 FROM drives d WHERE d.operation_id = a.operation_id AND d.until > ?1))
                OR (status = 'open' AND last_authorised_at <= ?4 AND tool IN (SELECT value FROM json_each(?5)))
                OR operation_id IN (SELECT operation_id FROM evidence WHERE source = 'typed_ref' AND kind = 'unreachable')
                OR proposal IS NOT NULL ORDER BY updated_at LIMIT 1000";
