@@ -234,6 +234,7 @@ async fn guarded(
     permit: OwnedSemaphorePermit,
     mut aborting: watch::Receiver<bool>,
 ) -> Result<Left, LedgerError> {
+    let _held = shared.lease.hold(&call);
     let mut work = tokio::spawn({
         let (shared, call) = (Arc::clone(&shared), call.clone());
         async move { worker::run(&shared, &call, Some(permit)).await }
@@ -377,6 +378,7 @@ async fn one_call(
             .lease_call(&shared.engine, config.lease, agent, id)
             .await?
         {
+            let _held = shared.lease.hold(&call);
             match worker::run(shared, &call, None).await {
                 Ok(Left::Answered(result)) => return Ok(*result),
                 Ok(Left::Lost | Left::Released) => {}

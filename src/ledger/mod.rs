@@ -199,8 +199,14 @@ pub trait Ledger: Send + Sync {
         agent: &AgentName,
         id: &CallId,
     ) -> Result<Option<LeasedCall>, LedgerError>;
-    /// Extends everything this engine holds; answers how many calls that were.
-    async fn renew(&self, engine: &EngineId, lease: Duration) -> Result<u64, LedgerError>;
+    /// Extends what this engine knows that it holds, with the rows that those calls drive; answers how
+    /// many calls that were. What it was given without hearing of it runs out, and is taken again (L1).
+    async fn renew(
+        &self,
+        engine: &EngineId,
+        lease: Duration,
+        held: &[LeasedCall],
+    ) -> Result<u64, LedgerError>;
     /// Gives back what this engine holds without having begun to send.
     async fn release(&self, call: &LeasedCall) -> Result<(), LedgerError>;
     /// Ends a call with the answer its row gives now; joined calls get the same. `None` where the

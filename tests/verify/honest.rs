@@ -88,7 +88,10 @@ async fn settled_by_providers(w: &World) {
     assert!(matches!(drive, Drive::Joined));
     let dead = w.hand().lease("dead_1").await;
     assert!(dead.is_none(), "its lease still holds");
-    w.ledger.renew(&engine(9), LEASE).await.expect("renewed");
+    w.ledger
+        .renew(&engine(9), LEASE, std::slice::from_ref(&first))
+        .await
+        .expect("renewed");
     w.wait(LEASE);
     let second = w.hand().lease("dead_2").await.expect("free again");
     w.drive(&id, &second).await;

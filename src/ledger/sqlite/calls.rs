@@ -179,26 +179,41 @@ fn leased(found: &SqliteRow, leased_at: Instant) -> Result<LeasedCall, LedgerErr
     })
 }
 
+/// Calls as [`renew`] takes them: agent, id and epoch of each, as JSON.
+pub(super) fn names(held: &[LeasedCall]) -> Result<String, LedgerError> {
+    let named: Vec<_> = held
+        .iter()
+        .map(|c| (&c.call.agent, &c.call.id, c.epoch))
+        .collect();
+    to_json(&named)
+}
+
 pub(super) async fn renew(
     tx: &mut Tx<'_>,
     engine: &EngineId,
     lease: Duration,
+    held: &str,
 ) -> Result<u64, LedgerError> {
     let until = micros(later(tx.now, lease));
-    let calls =
-        sqlx::query("UPDATE tool_calls SET lease_until = ? WHERE engine = ? AND state = 'running'")
+    let calls = "UPDATE tool_calls SET lease_until = ?1 WHERE engine = ?2 AND state = 'running'
+                 AND (agent, call_id, epoch) IN
+                     (SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?3))";
+    let rows = "UPDATE drives SET until = ?1 WHERE engine = ?2 AND (agent, call_id, epoch) IN
+                    (SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?3))";
+    let mut renewed = 0;
+    for (n, sql) in [calls, rows].into_iter().enumerate() {
+        let done = sqlx::query(sql)
             .bind(until)
             .bind(engine.as_str())
+            .bind(held)
             .execute(&mut *tx.conn)
             .await
             .map_err(store::failed)?;
-    sqlx::query("UPDATE drives SET until = ? WHERE engine = ?")
-        .bind(until)
-        .bind(engine.as_str())
-        .execute(&mut *tx.conn)
-        .await
-        .map_err(store::failed)?;
-    Ok(calls.rows_affected())
+        if n == 0 {
+            renewed = done.rows_affected();
+        }
+    }
+    Ok(renewed)
 }
 
 /// Back into the queue: another engine takes it at once.
@@ -364,21 +379,6 @@ async fn waiting_besides(
         .collect()
 }
 
-/// Ends a call that got no row.
-pub(super) async fn answer(
-    tx: &mut Tx<'_>,
-    call: &LeasedCall,
-    result: ToolResult,
-) -> Result<Option<ToolResult>, LedgerError> {
-    if !mine(tx, call).await? {
-        return Ok(None);
-    }
-    if let Some(operation) = result.operation() {
-        link(tx, call, operation).await?;
-    }
-    store_answer(tx, &call.call.agent, &call.call.id, &result).await?;
-    end_drive(tx, call).await?;
-    Ok(Some(result))
 /// Whether any call of the operation has no answer yet.
 pub(super) async fn anybody_waits(
     tx: &mut Tx<'_>,
@@ -394,6 +394,21 @@ pub(super) async fn anybody_waits(
     Ok(waiting > 0)
 }
 
+/// Ends a call that got no row.
+pub(super) async fn answer(
+    tx: &mut Tx<'_>,
+    call: &LeasedCall,
+    result: ToolResult,
+) -> Result<Option<ToolResult>, LedgerError> {
+    if !mine(tx, call).await? {
+        return Ok(None);
+    }
+    if let Some(operation) = result.operation() {
+        link(tx, call, operation).await?;
+    }
+    store_answer(tx, &call.call.agent, &call.call.id, &result).await?;
+    end_drive(tx, call).await?;
+    Ok(Some(result))
 }
 
 async fn store_answer(

@@ -230,10 +230,15 @@ impl Ledger for SqliteLedger {
         .await
     }
 
-    async fn renew(&self, engine: &EngineId, lease: Duration) -> Result<u64, LedgerError> {
-        let engine = engine.clone();
+    async fn renew(
+        &self,
+        engine: &EngineId,
+        lease: Duration,
+        held: &[LeasedCall],
+    ) -> Result<u64, LedgerError> {
+        let (engine, held) = (engine.clone(), calls::names(held)?);
         self.write(move |mut tx| {
-            Box::pin(async move { calls::renew(&mut tx, &engine, lease).await })
+            Box::pin(async move { calls::renew(&mut tx, &engine, lease, &held).await })
         })
         .await
     }
