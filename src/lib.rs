@@ -28,11 +28,12 @@
 //! | [`provider`] | the wire of one provider: one request per attempt, classification, reading back | retries, redirects, touches the ledger |
 //! | [`engine`] | when something is sent: connect, authorise, check again, write | decides what an outcome means |
 //! | [`review`] | the only way a person changes anything | sends anything but reads |
+//! | [`notify`] | telling people outside: command, webhook, retries | decides what is worth telling; holds up an engine |
 //! | [`simulator`] | a Stripe-wire provider that misbehaves on request | knows of samekey |
 //! | [`demo`] | simulated customers, and the naive client to compare with | touches a real provider |
 //! | [`tui`] | the screen: a pure update, a pure view, effects at the edge | SQL, HTTP or waiting on its task |
 //! | [`cli`] | arguments, output, exit codes | rules |
-//! | [`clock`], [`config`], [`error`], [`telemetry`] | time as a value, settings and secrets, failures, logs | |
+//! | [`clock`], [`config`], [`error`], [`telemetry`], `http` | time as a value, settings and secrets, failures, logs, one request on one connection | |
 //!
 //! # Two pure hearts
 //!
@@ -69,7 +70,13 @@
 //! - *a provider*: a file in [`provider`] that implements [`provider::Provider`], and its profile.
 //! - *an action of a person*: `domain::review_event::Act`, `review::Ask`, a key in `tui::keymap`, a
 //!   command in [`cli`].
-//! - *a view*: one file in `tui/view`, a tab in the model.
+//! - *a notice*: `domain::notice::NoticeEvent`, the CHECK; a trigger, or `ledger/sqlite/notices.rs`
+//!   where a trigger cannot know of it; its words in `notify/words.rs`.
+//! - *a language*: `domain::message`; the compiler names what is missing.
+//! - *a key*: an action in `tui::action`, a line in `tui::keymap::table`; help, hints, the `:` line and
+//!   the README follow from it. When it cannot be had now says `tui::possible`.
+//! - *a view*: one file in `tui/view`, a tab in the model; what lies over the pages is data in the model
+//!   (`tui::palette`, `tui::menu`, `tui::pager`) and has all the keys while it is there.
 //! - *a store*: implement [`ledger::Ledger`] and run `tests/ledger/` against it.
 
 pub mod cli;
@@ -79,7 +86,9 @@ pub mod demo;
 pub mod domain;
 pub mod engine;
 pub mod error;
+mod http;
 pub mod ledger;
+pub mod notify;
 pub mod provider;
 pub mod review;
 pub mod simulator;

@@ -125,7 +125,7 @@ fn a_wrong_configuration_ends_every_command_with_its_line() {
     let home = Home::new();
     for (text, part) in [
         ("[engine]\nworkerz = 8\n", "samekey.toml:2: engine.workerz"),
-        ("[notify]\n", "not in this version"),
+        ("[notify]\n", "names nobody to tell"),
         ("[engine]\nlease = 30\n", "no unit"),
         ("this is not toml", "not TOML"),
         (

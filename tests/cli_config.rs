@@ -123,6 +123,79 @@ fn doctor_names_what_is_unfit() {
 }
 
 #[test]
+fn a_webhook_and_a_command_are_checked_and_the_url_is_never_shown_i30() {
+    let mut home = Home::with_provider(
+        "http://127.0.0.1:9",
+        "account = \"acct_1\"\n[notify]\nwebhook_env = \"HOOK\"\ncommand = [\"/bin/sh\"]\n",
+    );
+    let says = |ran: &cli::Ran| {
+        let checks = ran.json();
+        let all = checks.as_array().expect("checks").iter();
+        let notify = all.filter(|c| c["name"] == "notify" || c["name"] == "notices");
+        notify
+            .map(|c| format!("{} {}", c["state"], c["says"]))
+            .collect::<Vec<_>>()
+            .join("\n")
+    };
+    home.ok(0, &["submit", "issue_refund"]);
+    let absent = says(&home.ok(1, &["doctor", "--json"]));
+    assert!(absent.contains("HOOK is not set"), "{absent}");
+    assert!(absent.contains("/bin/sh can be run"), "{absent}");
+    assert_eq!(
+        home.json(&["config", "show"])["notify"]["webhook"]["set"],
+        false
+    );
+    home.set("HOOK", "http://hooks.example/T0K3N");
+    let wrong = home.ok(1, &["doctor", "--json"]);
+    assert!(says(&wrong).contains("must use https"), "{wrong:#?}");
+    home.set("HOOK", "https://hooks.slack.com/services/T0K3N");
+    let right = home.ok(0, &["doctor", "--json"]);
+    assert!(says(&right).contains("well formed"), "{right:#?}");
+    assert!(says(&right).contains("0 wait, 0 were told, 0 were given up"));
+    let shown = home.ok(0, &["config", "show"]);
+    assert!(shown.stdout.contains("the URL of the webhook is set"));
+    home.config(&shown.stdout);
+    assert_eq!(home.ok(0, &["config", "show"]).stdout, shown.stdout);
+    for ran in [
+        wrong,
+        right,
+        shown,
+        home.ok(0, &["config", "show", "--json"]),
+    ] {
+        assert!(!format!("{ran:?}").contains("T0K3N"), "{ran:#?}");
+    }
+    let file = home.path("no-program");
+    std::fs::write(&file, "").expect("written");
+    home.config(&format!("[notify]\ncommand = [\"{}\"]\n", text(&file)));
+    let no_program = says(&home.run(&["doctor", "--json"]));
+    assert!(no_program.contains("not executable"), "{no_program}");
+}
+
+#[test]
+fn completions_and_the_man_page_name_every_command() {
+    let home = Home::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = home.ok(0, &["completions", shell]).stdout;
+        assert!(
+            script.contains("reviewer") && script.contains("doctor"),
+            "{shell}"
+        );
+    }
+    home.ok(2, &["completions", "sh"]);
+    let page = home.ok(0, &["man"]).stdout;
+    assert!(page.contains(".TH samekey 1"), "{page}");
+    for chapter in [
+        ".SH SAMEKEY OPS CLOSE",
+        ".SH SAMEKEY SUBMIT",
+        ".SH SAMEKEY MAN",
+    ] {
+        assert!(page.contains(chapter), "{chapter}: {page}");
+    }
+    assert!(page.contains("--expect-version"), "its flags, too");
+    assert!(!home.ledger().exists(), "nothing was made");
+}
+
+#[test]
 fn verify_says_whether_and_where() {
     let home = Home::new();
     assert_eq!(

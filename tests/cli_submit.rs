@@ -233,6 +233,51 @@ fn the_simulator_alone_tells_where_it_listens_and_ends_on_term() {
     assert_eq!(child.wait().expect("ended").code(), Some(0));
 }
 
+/// Every result that leaves carries the sentence for the customer, in their language; the ledger's own
+/// result does not (R57).
+#[tokio::test(flavor = "multi_thread")]
+async fn a_result_says_what_the_customer_may_hear_r57() {
+    let sim = simulator("saved-500-with-effect").await;
+    let home = Home::with_provider(&sim.base_url(), "");
+    let result = home.json(&submit(&["--run", "--call-id", "t1"]));
+    assert_eq!(result["status"], "checking");
+    let says = "We cannot confirm your refund of USD 38.00 for order 4417 yet. \
+                A colleague is checking and will answer in this chat.";
+    assert_eq!(result["customer_message"], says);
+    let shown = home.json(&["calls", "show", "t1"]);
+    assert_eq!(shown["result"]["customer_message"], says);
+    let text = home.ok(0, &["calls", "show", "t1"]).stdout;
+    assert!(text.contains(says), "{text}");
+    let op = result["operation_id"].as_str().expect("an id");
+    let whole = home.json(&["ops", "show", op]);
+    assert_eq!(whole["calls"][0]["result"]["customer_message"], says);
+    // The answer is stored without it: the language may change, an answer never does.
+    home.config(&format!(
+        "[providers.stripe]\nbase_url = \"{}\"\n[ui]\nlanguage = \"ru\"\n",
+        sim.base_url()
+    ));
+    let listed = home.json(&["calls", "list"]);
+    let russian = "Мы пока не можем подтвердить возврат на сумму 38,00\u{a0}USD по заказу 4417. \
+                   Наш сотрудник проверяет и ответит вам в этом чате.";
+    assert_eq!(listed[0]["result"]["customer_message"], russian);
+    let rejected = home.ok(
+        1,
+        &[
+            "submit",
+            "issue_refund",
+            "--run",
+            "--json",
+            "--arg",
+            "order_id=",
+        ],
+    );
+    let rejected = rejected.json();
+    assert_eq!(rejected["status"], "rejected");
+    let says = rejected["customer_message"].as_str().expect("a sentence");
+    assert!(says.contains("ничего не сделано"), "{says}");
+    sim.stop().await;
+}
+
 /// No output of a whole life of a refund holds the key (I30).
 #[tokio::test(flavor = "multi_thread")]
 async fn the_key_is_never_shown_i30() {

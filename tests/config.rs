@@ -14,6 +14,7 @@ use std::time::Duration;
 use samekey::config::{Config, ConfigError, EXAMPLE, KeySource};
 use samekey::domain::guard::Role;
 use samekey::domain::policy::{Profile, Repeat};
+use samekey::domain::text::SafeText;
 
 const FILE: &str = "samekey.toml";
 
@@ -41,6 +42,7 @@ fn an_empty_file_has_the_defaults_of_the_contract() {
     assert_eq!((p.max_per_call, p.max_per_operation), (3, 6), "R45");
     assert_eq!(p.repeat, Repeat::Answer);
     assert_eq!(p.approval_ttl, Duration::from_secs(24 * 3600));
+    assert_eq!(p.claim_ttl, Duration::from_secs(15 * 60));
     assert_eq!(c.ui.refresh, Duration::from_secs(1));
 }
 
@@ -119,9 +121,16 @@ fn what_is_shown_reads_back_to_the_same() {
         [tools.issue_refund.caps.JPY]
         [reviewers."anna müller"]
         role = "lead"
+        [notify]
+        command = ["/usr/bin/tell", "a \"b\""]
+        webhook_file = "/run/hook"
+        webhook_format = "slack"
+        on = ["resolved", "unknown", "unknown"]
+        timeout = "3s"
         [ui]
         theme = "mono"
         timezone = "local"
+        language = "ru"
     "#;
     let shown = parse(text).expect("valid").show();
     assert_eq!(parse(&shown).expect("reads back").show(), shown);
@@ -133,6 +142,28 @@ fn what_is_shown_reads_back_to_the_same() {
     assert_eq!(terms.policy.repeat, Repeat::Open);
     let none = Config::default().show();
     assert_eq!(parse(&none).expect("reads back").show(), none);
+}
+
+/// Bounded, and harmless wherever they are drawn.
+#[test]
+fn note_templates_are_few_short_and_safe() {
+    let c = parse("[ui]\nnote_templates = [\" asked the bank \", \"a\\u001b[2Jb\"]").expect("two");
+    let notes: Vec<_> = c.ui.note_templates.iter().map(SafeText::as_str).collect();
+    assert_eq!(notes, ["asked the bank", "a␛[2Jb"]);
+    let shown = c.show();
+    assert_eq!(parse(&shown).expect("reads back").show(), shown);
+    let many = vec!["\"x\""; 21].join(", ");
+    assert!(
+        refused(&format!("[ui]\nnote_templates = [{many}]"))
+            .remedy
+            .contains("at most 20")
+    );
+    let long = "x".repeat(201);
+    assert!(
+        refused(&format!("[ui]\nnote_templates = [\"{long}\"]"))
+            .what
+            .contains("200")
+    );
 }
 
 /// The text of a file, and of its error the line, the key, a part of what is wrong and a part of
@@ -149,13 +180,32 @@ type Mistake = (
 const MISTAKES: &[Mistake] = &[
     ("[engine]\nworkerz = 8", 2, "engine.workerz", "not known", "write workers"),
     ("colour = 1", 1, "colour", "not known", "known here"),
-    ("\n\n[notify]", 3, "notify", "not in this version", "remove"),
+    ("\n\n[notify]", 3, "notify", "nobody to tell", "webhook_env"),
     ("[ledger]\nbusy_timeout = \"5s\"", 2, "ledger.busy_timeout", "not in this version", "remove"),
     ("[providers.stripe]\nread_rate = 5", 2, "providers.stripe.read_rate", "not a rate", "5/s"),
     ("[providers.stripe]\nwebhook_secret_env = \"X\"", 2, "providers.stripe.webhook_secret_env", "not in this version", "remove"),
     ("[tools.issue_refund]\nmax_identical_calls = 5", 2, "tools.issue_refund.max_identical_calls", "not in this version", "remove"),
     ("[ui]\nkeys = \"x\"", 2, "ui.keys", "not in this version", "remove"),
-    ("[ui]\nlanguage = \"ru\"", 2, "ui.language", "not in this version", "\"en\""),
+    ("[ui]\nlanguage = \"de\"", 2, "ui.language", "de", "en, ru"),
+    ("[notify]\ncommand = \"/bin/x\"", 2, "notify.command", "not a list", "brackets"),
+    ("[notify]\ncommand = []", 2, "notify.command", "is empty", "/path/to/program"),
+    ("[notify]\ncommand = [\"x\"]", 2, "notify.command[0]", "absolute", "/path/to/program"),
+    ("[notify]\ncommand = [\"/x\", 1]", 2, "notify.command[1]", "not text", "quotes"),
+    ("[notify]\nwebhook = \"https://hooks.slack.com/services/T/B/X\"", 2, "notify.webhook", "is a secret", "webhook_env"),
+    ("[notify]\nwebhook = \"http://10.0.0.1/x\"", 2, "notify.webhook", "https", "webhook_env"),
+    ("[notify]\nwebhook_env = \"https://hooks.slack.com/x\"", 2, "notify.webhook_env", "not the name", "SAMEKEY_WEBHOOK"),
+    ("[notify]\nwebhook_env = \"A\"\nwebhook_file = \"/b\"", 3, "notify.webhook_file", "another webhook", "keep one"),
+    ("[notify]\nwebhook_file = \"b\"", 2, "notify.webhook_file", "absolute", "/"),
+    ("[notify]\ncommand = [\"/x\"]\nwebhook_format = \"json\"", 3, "notify.webhook_format", "webhook", "remove"),
+    ("[notify]\nwebhook_env = \"A\"\nwebhook_format = \"xml\"", 3, "notify.webhook_format", "xml", "slack, json"),
+    ("[notify]\nwebhook_env = \"A\"\non = [\"uknown\"]", 3, "notify.on[0]", "uknown", "cap_reached"),
+    ("[notify]\nwebhook_env = \"A\"\non = []", 3, "notify.on", "is empty", "[notify]"),
+    ("[notify]\nwebhook_env = \"A\"\ntimeout = \"5m\"", 3, "notify.timeout", "out of range", "1s"),
+    ("[notify]\nslack = true\ncommand = [\"/x\"]", 2, "notify.slack", "not known", "webhook"),
+    ("[ui]\nnote_templates = \"x\"", 2, "ui.note_templates", "not a list", "[\"…\", \"…\"]"),
+    ("[ui]\nnote_templates = [\"a\", 1]", 2, "ui.note_templates", "not text", "[\"…\", \"…\"]"),
+    ("[ui]\nnote_templates = [\"a\", \" \"]", 2, "ui.note_templates", "empty entry", "words"),
+    ("[tools.issue_refund]\nclaim_ttl = \"0s\"", 2, "tools.issue_refund.claim_ttl", "out of range", "from 1s"),
     ("[engine]\nlease = 30", 2, "engine.lease", "no unit", "lease = \"10s\""),
     ("[engine]\nlease = \"30\"", 2, "engine.lease", "no unit", "lease = \"10s\""),
     ("[engine]\nlease = \"30 sec\"", 2, "engine.lease", "unit other than", "\"10s\""),
@@ -174,7 +224,7 @@ const MISTAKES: &[Mistake] = &[
     ("[providers.stripe]\napi_key_env = \"A B\"", 2, "providers.stripe.api_key_env", "not the name", "STRIPE_API_KEY"),
     ("[providers.stripe]\napi_key_env = \"A\"\napi_key_file = \"/b\"", 3, "providers.stripe.api_key_file", "beside", "one of the two"),
     ("[providers.stripe]\napi_key_file = \"b\"", 2, "providers.stripe.api_key_file", "absolute", "from /"),
-    ("[providers.stripe]\nretention = \"5m\"", 1, "providers.stripe", "margin of 312s", "really keeps"),
+    ("[providers.stripe]\nretention = \"5m\"", 1, "providers.stripe", "margin of 912s", "really keeps"),
     ("[tools.send_mail]", 1, "tools.send_mail", "not a tool", "issue_refund"),
     ("[tools.issue_refund]\nprovider = \"paypal\"", 2, "tools.issue_refund.provider", "not configured", "[providers.paypal]"),
     ("[tools.issue_refund]\nmax_per_call = 7", 1, "tools.issue_refund", "above max_per_operation 6", "lower"),
@@ -208,6 +258,7 @@ fn every_mistake_names_its_line_key_and_remedy() {
         let place = format!("{FILE}:{line}: ");
         assert!(e.to_string().starts_with(&place), "{e}");
         assert!(!e.to_string().contains("sk_live"), "I30: {e}");
+        assert!(!e.to_string().contains("services/"), "I30: {e}");
     }
 }
 

@@ -101,7 +101,7 @@ async fn a_kept_ledger_takes_a_further_run_with_orders_of_its_own_and_prefilled_
     let kept = || DemoConfig {
         keep: Some(dir.path().join("demo.db")),
         scenario: Some("honest".into()),
-        rows: 20,
+        rows: 120,
         ..config(9, 12)
     };
     let first = run(kept()).await;

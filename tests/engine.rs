@@ -14,7 +14,9 @@ use common::provider::{FakeProvider, Script, refund_of};
 use common::world::{World, agent, refund, terms, tool};
 use samekey::clock::Clock;
 use samekey::domain::guard::Role;
-use samekey::domain::operation::{Closing, Contradiction, FailureClass, Status, UnknownReason};
+use samekey::domain::operation::{
+    Closing, Contradiction, FailureClass, LookedAt, Status, UnknownReason,
+};
 use samekey::domain::outcome::{Outcome, OutcomeClass};
 use samekey::domain::tool_call::{RejectClass, ToolResult};
 use samekey::domain::transition::Lookup;
@@ -453,6 +455,25 @@ async fn a_reply_about_another_amount_is_no_success() {
     assert_eq!(status(&world.ask("a", &refund("2", 100)).await), "checking");
 }
 
+/// A key that runs out is told of by whatever engine sweeps, once.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_runs_out_is_told_by_the_sweep() {
+    let provider = FakeProvider::new([TIMEOUT, TIMEOUT, TIMEOUT]);
+    let mut terms = terms();
+    terms.profile.retention = Duration::from_secs(2 * 3600);
+    let world = World::with(provider.clone(), terms, Clock::scaled(20)).await;
+    world.ask("a", &refund("4417", 3800)).await;
+    let engine = Engine::start(world.deps());
+    let mut changes = world.ledger.changed();
+    while world.ledger.notice_counts().await.expect("counted").pending == 0 {
+        changes.changed().await.expect("the ledger lives");
+    }
+    world.ledger.tell_expiring().await.expect("told");
+    let counts = world.ledger.notice_counts().await.expect("counted");
+    assert_eq!(counts.pending, 1, "once");
+    engine.stop(Duration::from_secs(5)).await;
+}
+
 /// A typed id accepted while the provider was silent is fetched as soon as it answers; one that turns
 /// out not to exist contradicts the row (protocol, "Evidence, verdicts, closing").
 #[tokio::test(flavor = "multi_thread")]
@@ -475,22 +496,15 @@ async fn a_typed_id_accepted_unseen_is_fetched_by_the_engine() {
             close,
             &person("ann"),
             "the bank says so",
-            Some(row.version),
+            Some(LookedAt::of(&row)),
             typed,
         )
         .await
         .expect("proposed");
     assert!(proposed.proposed);
-    let version = Some(proposed.op.row.version);
+    let seen = Some(LookedAt::of(&proposed.op.row));
     let closed = gate
-        .decide(
-            &row.id,
-            Ask::Approve,
-            &person("lea"),
-            "agreed",
-            version,
-            None,
-        )
+        .decide(&row.id, Ask::Approve, &person("lea"), "agreed", seen, None)
         .await
         .expect("closed");
     assert_eq!(closed.op.row.status, Status::Succeeded);

@@ -81,6 +81,7 @@ fn the_picture_is_the_screen() {
         workers: 8,
         busy: 3,
         alarm: None,
+        ..EngineHealth::default()
     }));
     stage.keys("j enter");
     let picture = svg(&stage.draw());

@@ -24,10 +24,18 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("clock", &[]),
     ("error", &[]),
     ("telemetry", &["config", "error"]),
-    ("config", &["domain", "engine", "error"]),
+    ("config", &["domain", "engine", "error", "http"]),
     ("domain", &["domain"]),
     ("ledger", &["ledger", "domain", "clock", "config"]),
-    ("provider", &["provider", "domain", "clock", "config"]),
+    ("http", &["http", "clock"]),
+    (
+        "provider",
+        &["provider", "domain", "clock", "config", "http"],
+    ),
+    (
+        "notify",
+        &["notify", "ledger", "domain", "clock", "config", "http"],
+    ),
     (
         "engine",
         &["engine", "ledger", "provider", "domain", "clock"],

@@ -16,6 +16,7 @@ use samekey::domain::ids::OperationId;
 use samekey::domain::operation::{OperationRow, Status};
 use samekey::engine::{EngineHealth, EngineState};
 use samekey::tui::action::Level;
+use samekey::tui::effect::Effect;
 use samekey::tui::format;
 use samekey::tui::keymap::{Key, TABLE};
 use samekey::tui::message::{Failure, Listed, Message};
@@ -112,7 +113,7 @@ proptest! {
 
     #[test]
     fn hostile_text_never_breaks_a_frame_u49_u51_u54(
-        text in hostile(), width in 1_u16..200, height in 1_u16..60, keys in 0..5_usize,
+        text in hostile(), width in 1_u16..200, height in 1_u16..60, keys in 0..9_usize,
     ) {
         let mut setup = setup((width, height));
         setup.environment.ledger = text.clone();
@@ -121,6 +122,7 @@ proptest! {
         stage.give(Message::Scoreboard(vec![text.clone(), text.clone()]));
         stage.give(Message::Health(EngineHealth {
             state: EngineState::Down(text.clone()), workers: 8, busy: 1, alarm: None,
+            notices: Some(text.clone()),
         }));
         stage.keys("6 j");
         match keys {
@@ -128,6 +130,10 @@ proptest! {
             1 => { stage.keys("enter"); }
             2 => stage.dialog("F", Level::TokenAndNote),
             3 => { stage.keys("/"); stage.give(Message::Paste(text.clone())); stage.keys("enter"); }
+            4 => { stage.keys(":"); stage.give(Message::Paste(text.clone())); }
+            5 => { stage.keys("z"); }
+            6 => { stage.keys("e G"); }
+            7 => { stage.keys("o"); stage.told(Ok(&text)); stage.keys("G"); }
             _ => {
                 stage.keys("F");
                 let serial = stage.model.dialog.as_ref().map_or(0, |d| d.serial);
@@ -148,10 +154,16 @@ proptest! {
     }
 
     #[test]
-    fn no_size_panics_u37(width in 0_u16..=200, height in 0_u16..=60, dialog: bool) {
+    fn no_size_panics_u37(width in 0_u16..=200, height in 0_u16..=60, over in 0..7_usize) {
         let mut stage = Stage::open((200, 60), mixed_rows());
-        if dialog {
-            stage.dialog("j F", Level::TokenAndNote);
+        match over {
+            0 => stage.dialog("j F", Level::TokenAndNote),
+            1 => { stage.keys("j :"); }
+            2 => { stage.keys("j z"); }
+            3 => { stage.keys("6 s"); }
+            4 => { stage.keys("j o"); stage.told(Ok(&"a long line of a text\n".repeat(80))); }
+            5 => { stage.keys("j e enter"); }
+            _ => {}
         }
         // First a frame of a terminal whose size the model does not know yet.
         let model = &stage.model;
@@ -202,7 +214,7 @@ proptest! {
 
     #[test]
     fn any_order_of_messages_is_survived(
-        script in prop::collection::vec((0..14_u8, 0..1_000_usize), 0..120),
+        script in prop::collection::vec((0..15_u8, 0..1_000_usize), 0..120),
     ) {
         let words: Vec<&str> = TABLE.iter().flat_map(|b| b.keys).flat_map(|k| k.split(' ')).collect();
         let mut stage = Stage::open((100, 30), mixed_rows());
@@ -227,6 +239,13 @@ proptest! {
                     }
                 }
                 11 => stage.rows.insert(0, listed(unknown(0x9000 + n as u128))),
+                13 => {
+                    let tells = |e: &Effect| matches!(e, Effect::Tell { .. });
+                    if stage.waiting.iter().any(tells) {
+                        let text = "a line\n".repeat(n % 90);
+                        stage.told(if n % 3 == 0 { Err("no") } else { Ok(&text) });
+                    }
+                }
                 12 => {
                     let asking = stage.model.dialog.as_ref().is_some_and(|d| d.asked.is_none());
                     if asking {
@@ -241,6 +260,68 @@ proptest! {
             prop_assert!(list.visible().iter().any(|e| Some(e.id()) == list.cursor())
                 || list.entries().is_empty() || list.height() == 0);
             assert_harmless(&buffer(&stage.model));
+        }
+    }
+
+    /// However a person gets there: Enter opens, chooses, goes on or cancels, and never decides.
+    #[test]
+    fn enter_leads_to_no_decision_on_any_screen_u12(
+        script in prop::collection::vec(0..1_000_usize, 0..60), drawn: bool,
+    ) {
+        let words: Vec<&str> = TABLE.iter().flat_map(|b| b.keys).flat_map(|k| k.split(' ')).collect();
+        let mut stage = Stage::open((100, 30), mixed_rows());
+        for n in script {
+            let word = words[n % words.len()];
+            // Confirming is what this key is for, and the one way to write.
+            if word != "ctrl-y" {
+                stage.keys(word);
+            }
+            if stage.model.dialog.as_ref().is_some_and(|d| d.asked.is_none()) {
+                stage.gate_asks(Level::TokenAndNote);
+            }
+            if drawn {
+                stage.draw();
+            }
+            stage.keys("enter");
+            let decided = stage.waiting.iter().any(|e| {
+                matches!(e, Effect::Decide { .. } | Effect::Lookup { .. })
+            });
+            prop_assert!(!decided);
+        }
+    }
+
+    /// What lies over the page has all the keys: nothing below it changes.
+    #[test]
+    fn an_overlay_has_all_the_keys_u9(
+        which in 0..4_usize, script in prop::collection::vec(0..1_000_usize, 0..60),
+    ) {
+        let words: Vec<&str> = TABLE.iter().flat_map(|b| b.keys).flat_map(|k| k.split(' ')).collect();
+        let mut stage = Stage::open((100, 30), mixed_rows());
+        stage.keys("6 j j");
+        match which {
+            0 => { stage.keys(":"); }
+            1 => { stage.keys("z"); }
+            2 => { stage.keys("s"); }
+            _ => { stage.keys("o"); stage.told(Ok("a text")); }
+        }
+        stage.draw();
+        let below = |stage: &Stage| {
+            let model = &stage.model;
+            (
+                model.list.cursor().cloned(), model.list.offset(), model.tab, model.focus,
+                model.marks.clone(), model.sort, model.dialog.is_some(), model.quitting.is_some(),
+            )
+        };
+        let before = (below(&stage), stage.waiting.len());
+        for n in script {
+            let word = words[n % words.len()];
+            if ["enter", "esc", "ctrl-c", "ctrl-z", "ctrl-l", "q"].contains(&word) {
+                continue;
+            }
+            stage.keys(word);
+            // `y` copies the text that is shown: the one thing that goes out.
+            stage.waiting.retain(|e| !matches!(e, Effect::Copy(_)));
+            prop_assert_eq!((below(&stage), stage.waiting.len()), before.clone(), "{}", word);
         }
     }
 

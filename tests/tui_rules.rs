@@ -19,8 +19,8 @@ use samekey::tui::format::{self, Stamp, Times};
 use samekey::tui::input;
 use samekey::tui::keymap::{Binding, Code, Context, Key, Keymap, KeymapError, Meaning, TABLE};
 use samekey::tui::message::{Message, Tab};
+use samekey::tui::osc::{Habits, notice};
 use samekey::tui::query::{Parsed, parse};
-use samekey::tui::terminal::notice;
 use samekey::tui::theme::{Role, Theme, ThemeName};
 use samekey::tui::{frame_text, key_table};
 use strum::VariantArray;
@@ -270,9 +270,46 @@ fn the_zone_stands_beside_every_instant_u25() {
 
 #[test]
 fn a_desktop_notice_cannot_end_early_u53() {
-    let text = notice("op\u{7}\u{1b}\\\u{1b}]52;c;AA\u{9c}x");
+    let osc_9 = Habits::default();
+    let text = notice("op\u{7}\u{1b}\\\u{1b}]52;c;AA\u{9c}x", osc_9);
     assert_eq!(text, "\u{7}\u{1b}]9;op␇␛\\␛]52;c;AA�x\u{1b}\\");
-    assert!(notice(&"x".repeat(5_000)).chars().count() < 130);
+    assert!(notice(&"x".repeat(5_000), osc_9).chars().count() < 130);
+    // The other form has fields, so a semicolon must not begin one.
+    let osc_777 = Habits {
+        osc_777: true,
+        ..osc_9
+    };
+    let text = notice("a;b\u{7}\u{1b}\\", osc_777);
+    assert_eq!(text, "\u{7}\u{1b}]777;notify;samekey;a,b␇␛\\\u{1b}\\");
+    assert!(notice(&"x;".repeat(5_000), osc_777).chars().count() < 155);
+}
+
+#[test]
+fn a_terminal_is_known_by_its_environment_and_told_once() {
+    let habits = |vars: &[(&str, &str)]| {
+        Habits::of(|name| {
+            let found = vars.iter().find(|(n, _)| *n == name);
+            found.map(|(_, value)| (*value).to_owned())
+        })
+    };
+    assert_eq!(habits(&[("TERM", "xterm-256color")]), Habits::default());
+    for vars in [
+        [("TERM", "rxvt-unicode-256color")],
+        [("TERM", "foot")],
+        [("VTE_VERSION", "7600")],
+    ] {
+        assert!(habits(&vars).osc_777, "{vars:?}");
+        assert_eq!(notice("x", habits(&vars)).matches('\u{1b}').count(), 2);
+    }
+    // tmux passes on only what is wrapped for it, with every escape doubled.
+    let tmux = habits(&[
+        ("TERM", "tmux-256color"),
+        ("TMUX", "/tmp/tmux-1/default,1,0"),
+    ]);
+    assert_eq!(
+        notice("x", tmux),
+        "\u{7}\u{1b}Ptmux;\u{1b}\u{1b}]9;x\u{1b}\u{1b}\\\u{1b}\\"
+    );
 }
 
 // --- themes --------------------------------------------------------------------------------------

@@ -11,9 +11,9 @@ mod kit;
 
 use kit::*;
 use samekey::domain::operation::{Closing, OperationRow, Status};
-use samekey::tui::action::{Access, Action, Ask, Level};
+use samekey::tui::action::{Access, Action, Ask, Level, LookedAt};
 use samekey::tui::effect::Effect;
-use samekey::tui::keymap::{Context, Key, Keymap, Meaning, TABLE};
+use samekey::tui::keymap::{Binding, Context, Key, Keymap, Meaning, TABLE};
 use samekey::tui::message::{Failure, Message, Tab};
 use samekey::tui::model::{DialogFocus, FieldName, Stage as DialogStage};
 use strum::VariantArray;
@@ -30,13 +30,20 @@ fn stage_of(stage: &Stage) -> &DialogStage {
     &stage.model.dialog.as_ref().expect("a dialog").stage
 }
 
+fn moved_to(version: i64) -> DialogStage {
+    DialogStage::MovedOn(LookedAt {
+        version,
+        waiting: None,
+    })
+}
+
 /// What the one write would do.
 fn written(stage: &Stage) -> (String, i64, Ask, String) {
     match stage.writes().as_slice() {
         [Effect::Decide { frozen, note, .. }] => (
-            frozen.operation().to_string(),
-            frozen.version(),
-            frozen.ask(),
+            frozen.operation().expect("one row").to_string(),
+            frozen.looked_at().expect("looked at").version,
+            frozen.ask().expect("asked about a row"),
             note.clone(),
         ),
         other => panic!("not one decision: {other:?}"),
@@ -149,7 +156,7 @@ fn the_frozen_version_is_that_of_the_screen_not_of_the_ledger() {
     let mut stage = stage();
     stage.rows[1].row.version = 8;
     stage.dialog("j F", Level::TokenAndNote);
-    assert_eq!(*stage_of(&stage), DialogStage::MovedOn(8));
+    assert_eq!(*stage_of(&stage), moved_to(8));
     stage.keys(FILLED);
     stage.keys("ctrl-y");
     assert!(stage.writes().is_empty());
@@ -407,7 +414,7 @@ fn a_row_that_moves_on_under_the_dialog_must_be_read_again_u23() {
     stage.keys(FILLED);
     stage.rows[1].row.version = 9;
     stage.refresh();
-    assert_eq!(*stage_of(&stage), DialogStage::MovedOn(9));
+    assert_eq!(*stage_of(&stage), moved_to(9));
     assert!(stage.text().contains("moved on to version 9"));
     stage.keys("ctrl-y tab ctrl-y");
     assert!(stage.writes().is_empty());
@@ -544,7 +551,10 @@ fn read_only_leads_to_no_question_and_no_write_u51() {
     setup.access = Access::of(true);
     let mut stage = Stage::new(setup, mixed_rows());
     stage.keys("j");
-    for binding in TABLE.iter().filter(|b| b.action.acts()) {
+    for binding in TABLE
+        .iter()
+        .filter(|b| b.action.acts() || b.action.is_desk())
+    {
         stage.keys(binding.keys[0]);
         assert!(stage.model.dialog.is_none(), "{:?}", binding.action);
     }
@@ -556,14 +566,54 @@ fn read_only_leads_to_no_question_and_no_write_u51() {
 fn every_acting_action_asks_the_gate_and_no_other_does_u11() {
     let row: OperationRow = unknown(1);
     for action in Action::VARIANTS {
-        assert_eq!(action.ask(&row).is_some(), action.acts(), "{action:?}");
+        // A tool is asked about by its own name.
+        let about_row = action.acts() && *action != Action::PauseTool;
+        assert_eq!(action.ask(&row).is_some(), about_row, "{action:?}");
+        assert!(!(action.acts() && action.is_desk()), "{action:?}");
+    }
+}
+
+/// U10: in help and hints what looks comes before what acts, what only tells or reads before what
+/// decides, and what closes comes last.
+#[test]
+fn what_is_safe_stands_first_and_what_closes_last_u10() {
+    let at = |wanted: fn(Action) -> bool| -> Vec<usize> {
+        let on_rows = TABLE.iter().filter(|b| b.on.contains(&Context::Detail));
+        // Leaving and help belong to every page and stand at its very end.
+        let always = [
+            Action::Quit,
+            Action::Help,
+            Action::Interrupt,
+            Action::Suspend,
+            Action::Redraw,
+        ];
+        let found = on_rows.filter(|b| !always.contains(&b.action)).enumerate();
+        found
+            .filter(|(_, b)| wanted(b.action))
+            .map(|(n, _)| n)
+            .collect()
+    };
+    let looks = at(|a| !a.acts());
+    let tells = at(|a| matches!(a, Action::Note | Action::Lookup));
+    let closes = at(|a| matches!(a, Action::CloseSucceeded | Action::CloseFailed));
+    let decides = at(|a| {
+        let tells = matches!(a, Action::Note | Action::Lookup);
+        let closes = matches!(a, Action::CloseSucceeded | Action::CloseFailed);
+        a.acts() && !tells && !closes
+    });
+    for (first, then) in [(&looks, &tells), (&tells, &decides), (&decides, &closes)] {
+        assert!(
+            first.iter().max() < then.iter().min(),
+            "{first:?} before {then:?}"
+        );
     }
 }
 
 #[test]
 fn a_dialog_has_all_the_keys_u9() {
     let keymap = Keymap::new().expect("a key map");
-    for binding in TABLE.iter().filter(|b| b.on.contains(&Context::List)) {
+    let in_list = |b: &&Binding| b.on.contains(&Context::List) && !b.keys.is_empty();
+    for binding in TABLE.iter().filter(in_list) {
         let mut stage = stage();
         stage.dialog("j F", Level::TokenAndNote);
         let (list, tab, focus) = (stage.model.list.ids(), stage.model.tab, stage.model.focus);

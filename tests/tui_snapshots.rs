@@ -25,6 +25,7 @@ fn stage(size: (u16, u16)) -> Stage {
         workers: 8,
         busy: 3,
         alarm: None,
+        ..EngineHealth::default()
     }));
     stage
 }
@@ -55,6 +56,65 @@ fn the_detail_at_every_size() {
 }
 
 #[test]
+fn the_evidence_at_every_size() {
+    for size in SIZES {
+        let mut rows = mixed_rows();
+        rows[1].row.verdict = Some(Verdict::Ambiguous);
+        let mut stage = Stage::open(size, rows);
+        stage.keys("j e");
+        snap("evidence", &stage);
+    }
+}
+
+#[test]
+fn the_command_line_and_the_menus_at_every_size() {
+    for size in SIZES {
+        let mut stage = stage(size);
+        stage.keys("j : down");
+        snap("palette", &stage);
+        stage.keys("'lo'");
+        snap("palette_written", &stage);
+        stage.keys("esc z");
+        snap("menu_snooze", &stage);
+        stage.keys("esc 6 s j");
+        snap("menu_sort", &stage);
+    }
+}
+
+#[test]
+fn marks_claims_and_snoozes_at_every_size() {
+    for size in SIZES {
+        let mut rows = mixed_rows();
+        rows[2].row.claim = Some(samekey::domain::operation::Claim {
+            by: name("bob"),
+            until: ahead(600),
+        });
+        rows[4].row.snoozed_until = Some(ahead(7_200));
+        let mut stage = Stage::open(size, rows);
+        stage.keys("space j space j");
+        snap("marks", &stage);
+    }
+}
+
+#[test]
+fn a_text_over_everything_at_every_size() {
+    let lines: Vec<String> = (1..40)
+        .map(|n| format!("- request req_{n}: HTTP 500, replayed, and a few more words to wrap"))
+        .collect();
+    let packet = lines.join("\n");
+    for size in SIZES {
+        let mut stage = stage(size);
+        stage.keys("j o");
+        stage.told(Ok("https://dashboard.stripe.com/test/refunds/re_77"));
+        snap("text_link", &stage);
+        stage.keys("esc : 'packet' enter");
+        stage.told(Ok(&packet));
+        stage.keys("j j");
+        snap("text_packet", &stage);
+    }
+}
+
+#[test]
 fn a_closing_dialog_at_every_size() {
     for size in SIZES {
         let mut stage = stage(size);
@@ -65,7 +125,7 @@ fn a_closing_dialog_at_every_size() {
 
 #[test]
 fn a_lookup_dialog_and_the_help_and_the_filter() {
-    for size in [(60, 16), (80, 24), (120, 40)] {
+    for size in SIZES {
         let mut stage = stage(size);
         stage.dialog("j L", Level::Plain);
         snap("dialog_lookup", &stage);
@@ -122,6 +182,7 @@ fn an_old_screen_with_trouble_everywhere() {
         workers: 8,
         busy: 0,
         alarm: Some("the clock ran back 12 min".into()),
+        ..EngineHealth::default()
     }));
     stage.pass(12);
     snap("trouble", &stage);
@@ -192,7 +253,7 @@ fn live_paints_another_frame_and_the_backdrop_of_a_dialog_steps_back() {
     assert_eq!(style_of(&stage, "────────").0, Color::LightRed);
     stage.dialog("j F", Level::TokenAndNote);
     assert_eq!(style_of(&stage, "┌").0, Color::LightRed);
-    assert!(style_of(&stage, "OPERATION").1.contains(Modifier::DIM));
+    assert!(style_of(&stage, "ORDER").1.contains(Modifier::DIM));
     assert!(
         style_of(&stage, "[ Cancel ]")
             .1
@@ -222,4 +283,39 @@ fn a_live_screen_with_a_proposal_dialog() {
     snap("dialog_live", &stage);
     // The caret is where the next letter goes.
     assert_eq!(cursor(&stage.model), (25, 15));
+}
+
+#[test]
+fn over_a_page_the_choice_is_reversed_and_what_cannot_be_is_dim() {
+    let mut stage = stage((80, 24));
+    // Closed already, so there is nothing to stop.
+    stage.keys(": 'stop'");
+    assert!(style_of(&stage, "▸ stop").1.contains(Modifier::REVERSED));
+    assert!(style_of(&stage, "▸ stop").1.contains(Modifier::DIM));
+    stage.keys("esc j : 'look'");
+    let (_, modifier) = style_of(&stage, "▸ lookup");
+    assert!(modifier.contains(Modifier::REVERSED) && !modifier.contains(Modifier::DIM));
+    // The caret is where the next letter goes (U48), the page behind steps back.
+    assert_eq!(cursor(&stage.model), (8, 2));
+    assert!(style_of(&stage, "reviewer").1.contains(Modifier::DIM));
+    stage.keys("esc 6 s");
+    assert!(
+        style_of(&stage, "▸ ● updated")
+            .1
+            .contains(Modifier::REVERSED)
+    );
+}
+
+#[test]
+fn a_live_screen_paints_its_frame_around_everything_u17() {
+    let mut setup = setup((80, 24));
+    setup.environment = environment("live");
+    let mut stage = Stage::new(setup, mixed_rows());
+    for keys in [":", "esc j z", "esc 6 s"] {
+        stage.keys(keys);
+        assert_eq!(style_of(&stage, "┌").0, Color::LightRed, "{keys}");
+    }
+    stage.keys("esc o");
+    stage.told(Ok("https://dashboard.stripe.com/refunds/re_9"));
+    assert_eq!(style_of(&stage, "┌").0, Color::LightRed);
 }

@@ -63,6 +63,7 @@ impl Child {
             workers: 8,
             busy: 0,
             alarm: None,
+            ..EngineHealth::default()
         });
         Self {
             world,
@@ -166,7 +167,7 @@ fn child(name: &str) -> portable_pty::CommandBuilder {
 
 fn start(name: &str) -> Pty {
     let pty = Pty::spawn(child(name), SIZE);
-    pty.wait_for("3 Unknown 3");
+    pty.wait_for("3 Unk 3");
     pty.wait_for("? unknown");
     pty
 }
@@ -222,7 +223,7 @@ fn a_panic_in_the_background_leaves_the_screen_alone_u32() {
     let mut pty = start("child_whose_task_panics");
     pty.keys("q");
     let text = pty.wait_for("! DOWN");
-    assert!(text.contains("1 Review 3"), "{text}");
+    assert!(text.contains("1 Rev 3"), "{text}");
     assert_eq!(
         pty.count("panicked at"),
         0,
@@ -440,7 +441,7 @@ fn an_engine_that_does_not_stop_has_five_seconds() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lost_race_names_the_winner_and_a_moved_row_its_version_u23() {
     use samekey::domain::operation::Closing;
-    use samekey::tui::action::{Access, Ask};
+    use samekey::tui::action::{Access, Ask, LookedAt, Target};
     use samekey::tui::effect::{Effect, Runner};
     use samekey::tui::message::{Failure, Message};
 
@@ -466,15 +467,17 @@ async fn a_lost_race_names_the_winner_and_a_moved_row_its_version_u23() {
     let clock = child.world.clock.clone();
     let runner = Runner::new(Arc::clone(&child.world.ledger), gate.clone(), clock, sender);
     let decide = async |version| {
+        let target = Target::Row {
+            operation: row.id.clone(),
+            looked_at: LookedAt {
+                version,
+                ..LookedAt::of(&row)
+            },
+            ask: Ask::Close(Closing::Succeeded),
+        };
         let effect = Effect::Decide {
             serial: 1,
-            frozen: permit.freeze(
-                row.id.clone(),
-                version,
-                Ask::Close(Closing::Succeeded),
-                ann.clone(),
-                "simulator stripe".into(),
-            ),
+            frozen: permit.freeze(target, ann.clone(), "simulator stripe".into()),
             note: "seen".into(),
             typed: None,
         };
@@ -487,7 +490,7 @@ async fn a_lost_race_names_the_winner_and_a_moved_row_its_version_u23() {
         }
     };
     let moved: Failure = decide(row.version - 1).await;
-    assert_eq!(moved.moved_to, Some(row.version));
+    assert_eq!(moved.moved_to, Some(LookedAt::of(&row)));
 
     // Lea finds it at the provider and closes; Ann comes too late.
     let found = common::provider::refund_of(&row);
@@ -499,7 +502,7 @@ async fn a_lost_race_names_the_winner_and_a_moved_row_its_version_u23() {
             objects: vec![(found, false)],
         });
     let looked = gate.lookup(&row.id, &lea).await.expect("looked up");
-    let seen = Some(looked.op.row.version);
+    let seen = Some(LookedAt::of(&looked.op.row));
     let closed = gate
         .decide(
             &row.id,
@@ -517,6 +520,85 @@ async fn a_lost_race_names_the_winner_and_a_moved_row_its_version_u23() {
         lost.why.contains("reviewer:lea") && lost.why.contains("(at 2"),
         "{lost:?}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_taken_away_comes_from_the_ledger_as_the_contract_writes_it() {
+    use samekey::tui::effect::{Effect, Runner};
+    use samekey::tui::message::{Message, Told};
+
+    let child = Child::new().await;
+    let gate = child.world.gate(&[("ann", Role::Reviewer)]);
+    let query = samekey::ledger::PageQuery {
+        limit: 2,
+        ..samekey::ledger::PageQuery::default()
+    };
+    let page = child.world.ledger.page(&query).await.expect("a page");
+    let rows: Vec<_> = page.rows.into_iter().map(|l| l.row).collect();
+    let (sender, _answers) = tokio::sync::mpsc::channel(1);
+    let clock = child.world.clock.clone();
+    let runner = Runner::new(Arc::clone(&child.world.ledger), gate, clock, sender);
+    let tell = async |what, rows: &[samekey::domain::operation::OperationRow]| {
+        let effect = Effect::Tell {
+            serial: 7,
+            what,
+            ids: rows.iter().map(|r| r.id.clone()).collect(),
+        };
+        assert!(!effect.writes(), "it only reads");
+        match runner.answer(effect).await {
+            Some(Message::Told {
+                serial: 7, result, ..
+            }) => result,
+            other => panic!("{other:?}"),
+        }
+    };
+    let one = tell(Told::Json, &rows[..1]).await.expect("JSON");
+    assert!(
+        one.starts_with("{\"operation_id\":") && !one.contains('\n'),
+        "{one}"
+    );
+    let value: serde_json::Value = serde_json::from_str(&one).expect("JSON");
+    assert_eq!(value["idempotency_key"], rows[0].key.to_string());
+    let both = tell(Told::Json, &rows).await.expect("JSON");
+    let value: serde_json::Value = serde_json::from_str(&both).expect("JSON");
+    assert_eq!(value.as_array().map(Vec::len), Some(2));
+    assert_eq!(value[1]["operation_id"], rows[1].id.as_str());
+    // Nothing of it was seen at the provider, so there is no page to show.
+    assert_eq!(tell(Told::Link, &rows[..1]).await.expect("links"), "");
+    let packet = tell(Told::Packet, &rows[..1]).await.expect("a packet");
+    assert!(packet.contains(rows[0].id.as_str()) && !packet.contains(&rows[0].key.to_string()));
+
+    // Once it is seen there, each object has its line.
+    let found = common::provider::refund_of(&rows[0]);
+    let id = found.id.clone();
+    child
+        .provider
+        .lookup_gives(samekey::domain::transition::Lookup::Listed {
+            began_at: child.world.clock.now(),
+            complete: true,
+            objects: vec![(found, false)],
+        });
+    let gate = child.world.gate(&[("ann", Role::Reviewer)]);
+    let ann = ReviewerName::parse("ann").expect("a name");
+    let ann = gate.person(Some(&ann)).expect("ann");
+    gate.lookup(&rows[0].id, &ann).await.expect("looked up");
+    assert_eq!(
+        tell(Told::Link, &rows[..1]).await.expect("links"),
+        format!("https://provider.example/refunds/{id}")
+    );
+}
+
+#[test]
+fn y_i_hands_the_id_to_the_terminal_s_clipboard_and_draws_nothing_odd_u50() {
+    let mut pty = start("child_plain");
+    pty.keys("y i");
+    let text = pty.wait_for("sent to the terminal's clipboard");
+    pty.wait_raw("\u{1b}]52;c;b3B", 0);
+    assert_eq!(pty.count("\u{1b}]52;"), 1);
+    assert!(!text.contains("52;c;"), "the terminal took it");
+    pty.keys("q");
+    assert!(pty.exit(SOON).success());
+    assert_restored(&pty);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -15,7 +15,7 @@ use common::world::{World, refund, terms};
 use samekey::clock::Clock;
 use samekey::config::Secret;
 use samekey::domain::evidence::Verdict;
-use samekey::domain::operation::{Closing, Status};
+use samekey::domain::operation::{Closing, LookedAt, Status};
 use samekey::domain::policy::Terms;
 use samekey::ledger::PageQuery;
 use samekey::provider::SharedProvider;
@@ -105,13 +105,15 @@ async fn a_saved_500_is_settled_by_a_person() {
         Status::Unknown,
         "a lookup closes nothing"
     );
-    let version = Some(looked.op.row.version);
+    let seen = Some(LookedAt::of(&looked.op.row));
     let failed = Ask::Close(Closing::Failed);
-    let refused = gate.decide(&id, failed, &me, "looked", version, None).await;
+    let refused = gate
+        .decide(&id, failed, &me, "looked", seen.clone(), None)
+        .await;
     assert!(matches!(refused, Err(GateError::Refused(_))), "{refused:?}");
     let refunded = Ask::Close(Closing::Succeeded);
     let closed = gate
-        .decide(&id, refunded, &me, "saw it", version, None)
+        .decide(&id, refunded, &me, "saw it", seen, None)
         .await
         .expect("closed");
     assert_eq!(closed.op.row.status, Status::Succeeded);

@@ -132,6 +132,8 @@ pub enum Command {
     Tools(ToolsCommand),
     /// The simulated provider alone
     Sim(SimArgs),
+    /// What happened: outcomes, money, time to resolution
+    Report(ReportArgs),
     /// Audit the ledger against every invariant; read-only
     Verify,
     /// Check the environment
@@ -142,6 +144,14 @@ pub enum Command {
     /// The configuration: check, show, init
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Print the completions of a shell, to be put where it looks for them
+    Completions {
+        /// bash, elvish, fish, powershell or zsh
+        #[arg(value_name = "SHELL")]
+        shell: clap_complete::Shell,
+    },
+    /// Print the man page: `samekey man | man -l -`
+    Man,
 }
 
 /// `demo`.
@@ -214,8 +224,8 @@ pub enum OpsCommand {
     List(ListArgs),
     /// One row with its whole history, and which closings are allowed now
     Show(OneOp),
-    /// Ask the provider what it has; only reads, closes nothing
-    Lookup(OneOp),
+    /// Ask the provider what it has, for up to 20 rows; only reads, closes nothing
+    Lookup(LookupArgs),
     /// Close a row, or propose it where a second person is needed
     Close(CloseArgs),
     /// Approve a proposal or a held row
@@ -228,6 +238,14 @@ pub enum OpsCommand {
     Correct(CorrectArgs),
     /// Write a note into a row's history
     Note(DecideArgs),
+    /// Tell the others that you look at this row; blocks nobody
+    Claim(OneOp),
+    /// Give a claim back
+    Release(OneOp),
+    /// Put a row last in Review for a while, or until it moves
+    Snooze(SnoozeArgs),
+    /// What the provider's support needs, without secrets: Markdown, or JSON
+    Packet(OneOp),
 }
 
 /// `ops list`.
@@ -264,6 +282,27 @@ pub struct ListArgs {
 pub struct OneOp {
     /// The operation's whole id
     pub op: OperationId,
+}
+
+/// `ops lookup`.
+#[derive(Clone, Debug, Args)]
+pub struct LookupArgs {
+    /// The operations' whole ids
+    #[arg(required = true, num_args = 1..)]
+    pub ops: Vec<OperationId>,
+}
+
+/// `ops snooze`.
+#[derive(Clone, Debug, Args)]
+pub struct SnoozeArgs {
+    /// The operation's whole id
+    pub op: OperationId,
+    /// For so long, at most 7d; for example 1h
+    #[arg(long = "for", value_name = "TIME", value_parser = duration, required_unless_present = "until")]
+    pub span: Option<std::time::Duration>,
+    /// Until then, for example 2026-01-31T14:00:00Z
+    #[arg(long, value_name = "RFC3339", value_parser = instant, conflicts_with = "span")]
+    pub until: Option<crate::domain::Instant>,
 }
 
 /// A decision with its note.
@@ -359,6 +398,24 @@ pub struct PauseArgs {
     pub note: Option<String>,
 }
 
+/// `report`.
+#[derive(Clone, Debug, Args)]
+pub struct ReportArgs {
+    /// Operations opened within this time, such as 1h, 24h or 7d; or all
+    #[arg(long, value_name = "TIME", default_value = "24h", value_parser = since)]
+    pub since: Since,
+    /// Operations of this tool
+    #[arg(long, value_name = "T")]
+    pub tool: Option<ToolName>,
+    /// Print CSV, one figure a line
+    #[arg(long, conflicts_with = "json")]
+    pub csv: bool,
+}
+
+/// How far a report reaches back; empty: to the beginning of the ledger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Since(pub Option<std::time::Duration>);
+
 /// `sim`.
 #[derive(Clone, Debug, Args)]
 pub struct SimArgs {
@@ -408,6 +465,24 @@ fn size(text: &str) -> Result<(u16, u16), String> {
 
 fn duration(text: &str) -> Result<std::time::Duration, String> {
     crate::config::duration(text).map_err(|why| format!("it {why}; write 20ms, 10s or 2m"))
+}
+
+fn instant(text: &str) -> Result<crate::domain::Instant, String> {
+    chrono::DateTime::parse_from_rfc3339(text)
+        .map(|at| at.to_utc())
+        .map_err(|_| "write an instant with its zone, as in 2026-01-31T14:00:00Z".to_owned())
+}
+
+fn since(text: &str) -> Result<Since, String> {
+    if text == "all" {
+        return Ok(Since(None));
+    }
+    let span =
+        crate::config::duration(text).map_err(|why| format!("it {why}; write 24h or all"))?;
+    if span.is_zero() {
+        return Err("a span of no length has no operations; write 24h or all".to_owned());
+    }
+    Ok(Since(Some(span)))
 }
 
 fn word<T: std::str::FromStr>(text: &str, words: &str) -> Result<T, String> {

@@ -30,7 +30,10 @@ async fn list(cx: &Context, desk: &Desk, args: &CallListArgs) -> Result<Exit, Fa
     let page = desk.ledger.calls(&query).await?;
     let calls = page.calls;
     if cx.out.is_json() {
-        let views: Vec<_> = calls.iter().map(CallView::of).collect();
+        let views: Vec<_> = calls
+            .iter()
+            .map(|c| CallView::of(c, desk.language()))
+            .collect();
         cx.out.json(&views)?;
     } else if calls.is_empty() {
         cx.out.note("no calls");
@@ -84,7 +87,7 @@ async fn show(cx: &Context, desk: &Desk, args: &CallShowArgs) -> Result<Exit, Fa
         return Err(Failure::no("no_such_call", message)
             .hint("call ids belong to their agent: name it with --agent"));
     };
-    let view = CallView::of(&call);
+    let view = CallView::of(&call, desk.language());
     if cx.out.is_json() {
         cx.out.json(&view)?;
         return Ok(Exit::Done);

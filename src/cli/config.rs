@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::args::ConfigCommand;
 use super::context::Context;
-use crate::config::{EXAMPLE, KeySource, Loaded, Paths};
+use crate::config::{EXAMPLE, KeySource, Loaded, Paths, WebhookAt};
 use crate::error::{Exit, Failure};
 
 pub(super) fn run(cx: &Context, command: &ConfigCommand) -> Result<Exit, Failure> {
@@ -54,6 +54,14 @@ fn show(cx: &Context) -> Result<Exit, Failure> {
         };
         text = format!("{text}# the key of {name} is {there}\n");
     }
+    if let Some(WebhookAt::Secret(source)) = webhook(&loaded) {
+        let there = if source.read(&cx.env).is_ok() {
+            "set"
+        } else {
+            "not set"
+        };
+        text = format!("{text}# the URL of the webhook is {there}\n");
+    }
     cx.out.text(&format!("{text}\n{}", loaded.config.show()))?;
     Ok(Exit::Done)
 }
@@ -65,14 +73,25 @@ fn json(cx: &Context, loaded: &Loaded) -> Result<Value, Failure> {
         toml::from_str(&loaded.config.show()).map_err(|e| unreadable(e.to_string()))?;
     let mut value = serde_json::to_value(table).map_err(|e| unreadable(e.to_string()))?;
     for (name, provider) in &loaded.config.providers {
-        let from = match &provider.api_key {
-            KeySource::Env(name) => json!({ "env": name }),
-            KeySource::File(path) => json!({ "file": path }),
-        };
-        let set = provider.api_key.read(&cx.env).is_ok();
-        value["providers"][name.as_str()]["api_key"] = json!({ "from": from, "set": set });
+        value["providers"][name.as_str()]["api_key"] = source(cx, &provider.api_key);
+    }
+    if let Some(WebhookAt::Secret(at)) = webhook(loaded) {
+        value["notify"]["webhook"] = source(cx, at);
     }
     Ok(value)
+}
+
+/// Where a secret comes from and whether it is there.
+fn source(cx: &Context, at: &KeySource) -> Value {
+    let from = match at {
+        KeySource::Env(name) => json!({ "env": name }),
+        KeySource::File(path) => json!({ "file": path }),
+    };
+    json!({ "from": from, "set": at.read(&cx.env).is_ok() })
+}
+
+fn webhook(loaded: &Loaded) -> Option<&WebhookAt> {
+    loaded.config.notify.as_ref()?.webhook.as_ref()
 }
 
 fn init(cx: &Context) -> Result<Exit, Failure> {

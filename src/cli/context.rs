@@ -11,6 +11,7 @@ use super::output::Output;
 use crate::clock::Clock;
 use crate::config::{Config, Env, Loaded, Paths, ProviderSection, ProviderType, ledger_path};
 use crate::domain::ids::{ProviderName, ProviderRef, ReviewerName, ToolName};
+use crate::domain::message::Language;
 use crate::domain::policy::Terms;
 use crate::domain::review_event::Person;
 use crate::error::Failure;
@@ -269,12 +270,19 @@ impl Desk {
         self.through(|lens| DetailView::of(detail, lens))
     }
 
+    /// The language that customers are spoken to in.
+    #[must_use]
+    pub fn language(&self) -> Language {
+        self.loaded.config.ui.language
+    }
+
     fn through<T>(&self, look: impl FnOnce(Lens<'_>) -> T) -> T {
         let url = |name: &ProviderName, id: &ProviderRef| self.providers.get(name)?.url(id);
         look(Lens {
             terms: &self.terms,
             url: &url,
             now: self.clock.now(),
+            language: self.language(),
         })
     }
 }

@@ -89,6 +89,10 @@ impl From<GateError> for Failure {
                 Self::of(Exit::NotPermitted, "not_permitted", message)
                     .hint("ask somebody with that role")
             }
+            GateError::Refused(ReviewRefusal::ClaimOfAnother(_)) => {
+                Self::of(Exit::NotPermitted, "not_permitted", message)
+                    .hint("a claim blocks nothing; `ops claim` takes it over")
+            }
             GateError::Refused(ref refusal) => Self::no(refusal_code(refusal), message),
             GateError::LookupBusy(_) => Self::no("lookup_busy", message),
             GateError::ReadBudget(_) => Self::no("read_budget", message),
@@ -96,6 +100,7 @@ impl From<GateError> for Failure {
                 .hint(format!("add [providers.{name}] to the configuration")),
             GateError::NoTool(name) => Self::usage("no_tool", message)
                 .hint(format!("add [tools.{name}] to the configuration")),
+            GateError::TooMany { .. } => Self::usage("too_many", message).hint("name fewer rows"),
             GateError::Rule(_) => Self::no("refused", message),
             GateError::Ledger(e) => e.into(),
         }
@@ -108,12 +113,15 @@ fn refusal_code(refusal: &ReviewRefusal) -> &'static str {
         ReviewRefusal::NoteMissing => "note_missing",
         ReviewRefusal::VersionMissing => "version_missing",
         ReviewRefusal::MovedOn { .. } => "moved_on",
-        ReviewRefusal::NotPermitted { .. } => "not_permitted",
+        ReviewRefusal::NotPermitted { .. } | ReviewRefusal::ClaimOfAnother(_) => "not_permitted",
         ReviewRefusal::ClosedSame { .. } | ReviewRefusal::ClosedOther { .. } => "already_closed",
         ReviewRefusal::Refused { .. } => "refused",
         ReviewRefusal::NobodyElse => "nobody_else",
         ReviewRefusal::SamePerson(_) => "same_person",
         ReviewRefusal::NothingToApprove => "nothing_to_approve",
+        ReviewRefusal::WaitingMissing => "waiting_missing",
+        ReviewRefusal::WaitsOther(_) => "waits_other",
+        ReviewRefusal::NotClaimed => "not_claimed",
         ReviewRefusal::ProposalStale(_) => "proposal_stale",
         ReviewRefusal::Expired => "expired",
         ReviewRefusal::ProposalWaits(_) => "proposal_waits",

@@ -14,7 +14,9 @@ mod config;
 mod demo;
 mod doctor;
 mod failure;
+mod manual;
 mod ops;
+mod report;
 mod screen;
 mod sim;
 mod submit;
@@ -71,10 +73,13 @@ async fn run(cx: &Context, cli: Cli) -> Result<Exit, Failure> {
         Some(Command::Calls(command)) => calls::run(cx, &command).await,
         Some(Command::Tools(command)) => tools::run(cx, &command).await,
         Some(Command::Sim(args)) => sim::run(cx, &args).await,
+        Some(Command::Report(args)) => report::run(cx, &args).await,
         Some(Command::Verify) => verify::run(cx).await,
         Some(Command::Doctor) => doctor::run(cx).await,
         Some(Command::Clock(command)) => clock::run(cx, &command).await,
         Some(Command::Config(command)) => config::run(cx, &command),
+        Some(Command::Completions { shell }) => manual::completions(cx, shell),
+        Some(Command::Man) => manual::page(cx),
     }
 }
 

@@ -12,10 +12,14 @@ use crate::config::{Config, TimeZone};
 use crate::engine::{Engine, EngineDeps, EngineHealth, Lots};
 use crate::error::{Exit, Failure};
 use crate::ledger::sqlite::OpenMode;
+use crate::notify::{Notifier, NotifyDeps, Outlets, Place};
+use crate::tui::osc::Habits;
 use crate::tui::{self, Environment, ThemeName, Timezone, TuiDeps, UiOptions};
 
 /// How long what is in flight may take when the screen is left (L8).
 const DRAIN: Duration = Duration::from_secs(5);
+/// How long a notice on its way out may take then; what is cut off is told again next time.
+const LAST_NOTICE: Duration = Duration::from_secs(2);
 
 pub(super) async fn run(cx: &Context, args: &ScreenArgs) -> Result<Exit, Failure> {
     if args.snapshot.is_none() {
@@ -32,6 +36,9 @@ pub(super) async fn run(cx: &Context, args: &ScreenArgs) -> Result<Exit, Failure
     } else {
         None
     };
+    let notifier = engine
+        .as_ref()
+        .and_then(|engine| notifier(cx, &desk, engine));
     let health = engine
         .as_ref()
         .map_or_else(|| no_engine(notice.as_ref()), Engine::health);
@@ -47,9 +54,17 @@ pub(super) async fn run(cx: &Context, args: &ScreenArgs) -> Result<Exit, Failure
         scoreboard: None,
     };
     let stop = async || {
-        if let Some(engine) = engine {
-            engine.stop(DRAIN).await;
-        }
+        let engine = async {
+            if let Some(engine) = engine {
+                engine.stop(DRAIN).await;
+            }
+        };
+        let notifier = async {
+            if let Some(notifier) = notifier {
+                notifier.stop(LAST_NOTICE).await;
+            }
+        };
+        tokio::join!(engine, notifier);
     };
     let done = match args.snapshot {
         Some((width, height)) => match tui::snapshot(tui, width, height).await {
@@ -118,6 +133,8 @@ pub(super) fn options(
             TimeZone::Local => Timezone::Local,
         },
         bell: true,
+        terminal: Habits::of(|name| cx.env.get(name)),
+        note_templates: section.note_templates.clone(),
     })
 }
 
@@ -130,6 +147,40 @@ fn deps(desk: &Desk) -> EngineDeps {
         clock: desk.clock.clone(),
         lots: Lots::default(),
     }
+}
+
+/// Tells people outside, where that is configured. What keeps it from doing so keeps nothing else from
+/// going on: the screen says it.
+fn notifier(cx: &Context, desk: &Desk, engine: &Engine) -> Option<Notifier> {
+    let section = desk.loaded.config.notify.as_ref()?;
+    let tell = engine.notices_teller();
+    let outlets = match Outlets::new(section, &cx.env, &desk.clock) {
+        Ok(outlets) => outlets,
+        Err(error) => {
+            tracing::error!(%error, "nobody outside is told");
+            tell(Some(error.to_string()));
+            return None;
+        }
+    };
+    let Environment {
+        provider,
+        mode,
+        ledger,
+        ..
+    } = environment(desk, None);
+    let deps = NotifyDeps {
+        ledger: Arc::clone(&desk.ledger),
+        outlets,
+        events: section.on.clone(),
+        place: Place {
+            provider,
+            mode,
+            ledger,
+        },
+        language: desk.language(),
+        clock: desk.clock.clone(),
+    };
+    Some(Notifier::start(deps, tell))
 }
 
 /// The health of an engine that is not there.

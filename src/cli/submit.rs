@@ -14,6 +14,7 @@ use crate::domain::tool_call::{RefundArguments, ToolCall, ToolResult};
 use crate::engine::{EngineDeps, Lots, run_call};
 use crate::error::{Exit, Failure};
 use crate::ledger::sqlite::OpenMode;
+use crate::ledger::view::ResultView;
 use crate::ledger::{Accepted, NewCall};
 
 /// The agent in whose name the command line calls.
@@ -75,7 +76,8 @@ async fn submit(
     } else {
         return queued(cx, &stored, arguments);
     };
-    print(cx, &result)?;
+    let view = ResultView::of(&result, &stored.arguments, desk.language());
+    print(cx, &view)?;
     if !cx.out.is_gone() {
         desk.ledger.delivered(&agent, &id).await?;
     }
@@ -132,7 +134,7 @@ async fn wait(
     })
 }
 
-fn print(cx: &Context, result: &ToolResult) -> Result<(), Failure> {
+fn print(cx: &Context, result: &ResultView) -> Result<(), Failure> {
     if cx.out.is_json() {
         return cx.out.json(result);
     }

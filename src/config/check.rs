@@ -54,8 +54,9 @@ pub(super) fn header_text(v: &Value<'_>) -> Result<String, ConfigError> {
 }
 
 /// The name of an environment variable, and not the key that somebody pasted.
-pub(super) fn variable_name(v: &Value<'_>) -> Result<String, ConfigError> {
+pub(super) fn variable_name(v: &Value<'_>, example: &str) -> Result<String, ConfigError> {
     let text = v.text()?;
+    let instead = format!("{} = \"{example}\"", v.name());
     let name = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
     // The value is not repeated: it may be the key itself.
     if ["sk_", "rk_", "pk_", "whsec_"]
@@ -64,7 +65,9 @@ pub(super) fn variable_name(v: &Value<'_>) -> Result<String, ConfigError> {
     {
         return Err(v.error(
             "looks like a key; this file never holds one",
-            "write the name of the variable: api_key_env = \"STRIPE_API_KEY\"; and replace that key at the provider",
+            format!(
+                "write the name of the variable: {instead}; and replace that key at the provider"
+            ),
         ));
     }
     if text.bytes().all(name) && !text.starts_with(|c: char| c.is_ascii_digit()) {
@@ -72,7 +75,7 @@ pub(super) fn variable_name(v: &Value<'_>) -> Result<String, ConfigError> {
     } else {
         Err(v.error(
             "is not the name of an environment variable",
-            "write api_key_env = \"STRIPE_API_KEY\"",
+            format!("write {instead}"),
         ))
     }
 }
@@ -136,7 +139,7 @@ pub(super) fn profile(p: &Profile, s: &Section<'_>) -> Result<(), ConfigError> {
     let margin = p.retention.saturating_add(missing(p));
     Err(s.error(
         format!(
-            "has retention {}, not longer than the margin of {} (send window, timeout, clock error)",
+            "has retention {}, not longer than the margin of {} (send window, timeout, settle time, clock error)",
             show_duration(p.retention),
             show_duration(margin)
         ),

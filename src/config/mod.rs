@@ -3,12 +3,13 @@
 //! Owns: the TOML file, environment variables, default paths, secrets. Never: opens a ledger or a
 //! connection; silently ignores a key. A key that is unknown, not enforced by this version, in a
 //! wrong unit or in an impossible combination is an error that names file, line, key and remedy.
-//! The parts: `read` walks the file, `sections`, `provider` and `tool` know the keys, `check` the combinations, `units`
+//! The parts: `read` walks the file, `sections`, `provider`, `tool` and `notify` know the keys, `check` the combinations, `units`
 //! the spelling of durations and rates, `show` writes the effective file, `env` and `paths` are the
 //! only places that read the environment. Tests: `tests/config.rs` and beside the code.
 
 mod check;
 mod env;
+mod notify;
 mod paths;
 mod provider;
 mod read;
@@ -24,10 +25,13 @@ use std::time::Duration;
 
 use crate::domain::guard::Role;
 use crate::domain::ids::{ProviderName, ReviewerName, ToolName};
+use crate::domain::message::Language;
 use crate::domain::policy::{Profile, Terms, ToolPolicy};
+use crate::domain::text::SafeText;
 use crate::engine::EngineConfig;
 
 pub use env::Env;
+pub use notify::{NotifySection, WebhookAt, WebhookFormat};
 pub use paths::{Paths, ledger_path, os_user};
 pub use secret::{KeySource, Secret, SecretError};
 pub use units::{duration, show_duration, show_rate};
@@ -47,6 +51,8 @@ pub struct Config {
     pub tools: BTreeMap<ToolName, ToolSection>,
     /// Empty: the OS user alone acts, as lead.
     pub reviewers: BTreeMap<ReviewerName, Role>,
+    /// Absent: nobody outside is told of anything.
+    pub notify: Option<NotifySection>,
     pub ui: UiSection,
 }
 
@@ -92,7 +98,10 @@ pub struct UiSection {
     /// How often the screen reads the ledger without being told of a change.
     pub refresh: Duration,
     pub timezone: TimeZone,
+    /// In which customers are spoken to; the screen itself speaks English.
     pub language: Language,
+    /// Offered in a note field before the built-in ones.
+    pub note_templates: Vec<SafeText>,
 }
 
 /// The colours of the screen.
@@ -135,24 +144,6 @@ pub enum TimeZone {
     Local,
 }
 
-/// The language of what is shown. This version has one; `ru` is refused as not in it.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    strum::IntoStaticStr,
-    strum::EnumString,
-    strum::VariantNames,
-)]
-#[strum(serialize_all = "snake_case")]
-pub enum Language {
-    #[default]
-    En,
-}
-
 impl Default for UiSection {
     fn default() -> Self {
         Self {
@@ -160,6 +151,7 @@ impl Default for UiSection {
             refresh: Duration::from_secs(1),
             timezone: TimeZone::default(),
             language: Language::default(),
+            note_templates: Vec::new(),
         }
     }
 }
@@ -172,6 +164,7 @@ impl Default for Config {
             providers: BTreeMap::new(),
             tools: sections::default_tools(),
             reviewers: BTreeMap::new(),
+            notify: None,
             ui: UiSection::default(),
         }
     }

@@ -67,7 +67,7 @@ fn key_source(s: &mut Section<'_>) -> Result<KeySource, ConfigError> {
             "stands beside api_key_env",
             "keep one of the two, so that it is clear which key is used",
         )),
-        (Some(v), None) => check::variable_name(&v).map(KeySource::Env),
+        (Some(v), None) => check::variable_name(&v, STRIPE_KEY).map(KeySource::Env),
         (None, Some(v)) => {
             let path = PathBuf::from(v.text()?);
             if path.is_absolute() {

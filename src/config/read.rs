@@ -155,7 +155,7 @@ impl<'a> Value<'a> {
     }
 
     /// The last part of the key.
-    fn name(&self) -> &str {
+    pub fn name(&self) -> &str {
         self.key.rsplit('.').next().unwrap_or_default()
     }
 
@@ -182,6 +182,49 @@ impl<'a> Value<'a> {
                 format!("put it in quotes: {} = \"…\"", self.name()),
             )),
         }
+    }
+
+    /// A list of at most `most` lines of text, each of at most `longest` characters.
+    pub fn texts(&self, most: usize, longest: usize) -> Result<Vec<SafeText>, ConfigError> {
+        let remedy = format!("write {} = [\"…\", \"…\"]", self.name());
+        let Some(list) = self.is.as_array() else {
+            let what = format!("is a {}, not a list", self.is_a());
+            return Err(self.error(what, remedy));
+        };
+        if list.len() > most {
+            let what = format!("has {} entries", list.len());
+            return Err(self.error(what, format!("keep at most {most}")));
+        }
+        list.iter()
+            .map(|entry| match entry.get_ref().as_str() {
+                Some(text) if text.trim().is_empty() => {
+                    Err(self.error("has an empty entry", "give it words or remove it"))
+                }
+                Some(text) if text.chars().count() > longest => {
+                    let what = format!("has an entry of more than {longest} characters");
+                    Err(self.error(what, "make it shorter"))
+                }
+                Some(text) => Ok(SafeText::new(text.trim())),
+                None => Err(self.error("has an entry that is not text", remedy.clone())),
+            })
+            .collect()
+    }
+
+    /// The values of a list, each with its place in the key.
+    pub fn list(&self) -> Result<Vec<Value<'a>>, ConfigError> {
+        let Some(list) = self.is.as_array() else {
+            return Err(self.error(
+                format!("is a {}, not a list", self.is_a()),
+                format!("put it in brackets: {} = [\"…\"]", self.name()),
+            ));
+        };
+        let values = list.iter().enumerate().map(|(n, value)| Value {
+            doc: self.doc,
+            key: format!("{}[{n}]", self.key),
+            at: value.span().start,
+            is: value.get_ref(),
+        });
+        Ok(values.collect())
     }
 
     pub fn duration(&self, allowed: RangeInclusive<Duration>) -> Result<Duration, ConfigError> {

@@ -51,11 +51,11 @@ pub enum KeySource {
 pub enum SecretError {
     #[error("the environment variable {0} is not set")]
     NotSet(String),
-    #[error("the key file {} cannot be read: {why}", .path.display())]
+    #[error("the secret file {} cannot be read: {why}", .path.display())]
     Unreadable { path: PathBuf, why: String },
-    #[error("the key file {} has mode {mode:04o}; others could read it", .path.display())]
+    #[error("the secret file {} has mode {mode:04o}; others could read it", .path.display())]
     Mode { path: PathBuf, mode: u32 },
-    #[error("the key from {0} is empty or holds a space or control character")]
+    #[error("the secret from {0} is empty or holds a space or control character")]
     Malformed(String),
 }
 
@@ -65,11 +65,11 @@ impl SecretError {
     pub fn remedy(&self) -> String {
         match self {
             Self::NotSet(name) => {
-                format!("set {name}, or name a file of mode 0600 as api_key_file")
+                format!("set {name}, or name a file of mode 0600 instead of a variable")
             }
-            Self::Unreadable { path, .. } => format!("put the key into {}", path.display()),
+            Self::Unreadable { path, .. } => format!("put the secret into {}", path.display()),
             Self::Mode { path, .. } => format!("run `chmod 600 {}`", path.display()),
-            Self::Malformed(_) => "store the key alone on one line".to_owned(),
+            Self::Malformed(_) => "store the secret alone on one line".to_owned(),
         }
     }
 }

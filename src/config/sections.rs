@@ -8,11 +8,12 @@ use strum::VariantNames as _;
 
 use super::read::{Doc, Section, Value, toml};
 use super::{
-    Config, ConfigError, Language, LedgerSection, Theme, TimeZone, ToolSection, UiSection, check,
+    Config, ConfigError, LedgerSection, Theme, TimeZone, ToolSection, UiSection, check, notify,
     provider, tool,
 };
 use crate::domain::guard::Role;
 use crate::domain::ids::{ProviderName, ToolName};
+use crate::domain::message::Language;
 use crate::domain::policy::ToolPolicy;
 use crate::domain::text::TextError;
 use crate::engine::EngineConfig;
@@ -20,6 +21,10 @@ use crate::engine::EngineConfig;
 /// The tool of this version.
 pub(super) const REFUND: &str = "issue_refund";
 pub(super) const STRIPE: &str = "stripe";
+
+/// Note templates that one key can still cycle through, and the characters of each.
+const MOST_TEMPLATES: usize = 20;
+const LONGEST_TEMPLATE: usize = 200;
 
 pub(super) const MS: Duration = Duration::from_millis(1);
 pub(super) const SECOND: Duration = Duration::from_secs(1);
@@ -73,11 +78,22 @@ pub(super) fn parse(text: &str, file: &str) -> Result<Config, ConfigError> {
                 .insert(name_of(&name, &value)?, reviewer(value.table()?)?);
         }
     }
+    if let Some(value) = root.take("notify") {
+        config.notify = Some(notify::read(value.table()?)?);
+    }
     if let Some(value) = root.take("ui") {
         config.ui = ui(value.table()?)?;
     }
-    let known = ["ledger", "engine", "providers", "tools", "reviewers", "ui"];
-    root.finish(&known, &["notify"])?;
+    let known = [
+        "ledger",
+        "engine",
+        "providers",
+        "tools",
+        "reviewers",
+        "notify",
+        "ui",
+    ];
+    root.finish(&known, &[])?;
     check::tools_have_providers(&config, file)?;
     Ok(config)
 }
@@ -150,14 +166,12 @@ fn ui(mut s: Section<'_>) -> Result<UiSection, ConfigError> {
         ui.timezone = v.word(TimeZone::VARIANTS)?;
     }
     if let Some(v) = s.take("language") {
-        if v.text()? == "ru" {
-            return Err(v.error(
-                "\"ru\" is not in this version",
-                "write language = \"en\" or remove the line",
-            ));
-        }
         ui.language = v.word(Language::VARIANTS)?;
     }
-    s.finish(&["theme", "refresh", "timezone", "language"], &["keys"])?;
+    if let Some(v) = s.take("note_templates") {
+        ui.note_templates = v.texts(MOST_TEMPLATES, LONGEST_TEMPLATE)?;
+    }
+    let known = ["theme", "refresh", "timezone", "language", "note_templates"];
+    s.finish(&known, &["keys"])?;
     Ok(ui)
 }

@@ -2,7 +2,10 @@
 
 use std::fmt::{self, Write as _};
 
-use super::{Config, KeySource, ProviderSection, ToolSection, show_duration, show_rate};
+use super::{
+    Config, KeySource, NotifySection, ProviderSection, ToolSection, WebhookAt, show_duration,
+    show_rate,
+};
 use crate::domain::policy::Repeat;
 
 /// Everything, defaults included.
@@ -45,12 +48,21 @@ fn write(out: &mut String, c: &Config) -> fmt::Result {
             key(name.as_str())
         )?;
     }
+    if let Some(n) = &c.notify {
+        notify(out, n)?;
+    }
     let ui = &c.ui;
     let (theme, zone): (&str, &str) = (ui.theme.into(), ui.timezone.into());
     let language: &str = ui.language.into();
     writeln!(out, "\n[ui]\ntheme = \"{theme}\"")?;
     writeln!(out, "refresh = \"{}\"", show_duration(ui.refresh))?;
-    writeln!(out, "timezone = \"{zone}\"\nlanguage = \"{language}\"")
+    writeln!(out, "timezone = \"{zone}\"\nlanguage = \"{language}\"")?;
+    let notes: Vec<_> = ui
+        .note_templates
+        .iter()
+        .map(|note| quoted(note.as_str()))
+        .collect();
+    writeln!(out, "note_templates = [{}]", notes.join(", "))
 }
 
 fn provider(out: &mut String, name: &str, p: &ProviderSection) -> fmt::Result {
@@ -82,6 +94,32 @@ fn provider(out: &mut String, name: &str, p: &ProviderSection) -> fmt::Result {
     }
 }
 
+fn notify(out: &mut String, n: &NotifySection) -> fmt::Result {
+    let list = |texts: &mut dyn Iterator<Item = &str>| texts.map(quoted).collect::<Vec<_>>();
+    writeln!(out, "\n[notify]")?;
+    if let Some(command) = &n.command {
+        let words = list(&mut command.iter().map(String::as_str));
+        writeln!(out, "command = [{}]", words.join(", "))?;
+    }
+    match &n.webhook {
+        Some(WebhookAt::Url(url)) => writeln!(out, "webhook = {}", quoted(url))?,
+        Some(WebhookAt::Secret(KeySource::Env(name))) => {
+            writeln!(out, "webhook_env = {}", quoted(name))?;
+        }
+        Some(WebhookAt::Secret(KeySource::File(path))) => {
+            writeln!(out, "webhook_file = {}", quoted(&path.to_string_lossy()))?;
+        }
+        None => {}
+    }
+    if let Some(format) = n.format {
+        let format: &str = format.into();
+        writeln!(out, "webhook_format = \"{format}\"")?;
+    }
+    let on = list(&mut n.on.iter().map(|e| e.as_str()));
+    writeln!(out, "on = [{}]", on.join(", "))?;
+    writeln!(out, "timeout = \"{}\"", show_duration(n.timeout))
+}
+
 fn tool(out: &mut String, name: &str, t: &ToolSection, reachable: bool) -> fmt::Result {
     let p = &t.policy;
     writeln!(out, "\n[tools.{}]", key(name))?;
@@ -104,8 +142,9 @@ fn tool(out: &mut String, name: &str, t: &ToolSection, reachable: bool) -> fmt::
     writeln!(out, "repeat = \"{repeat}\"")?;
     writeln!(
         out,
-        "lookup_cooldown = \"{}\"\napproval_ttl = \"{}\"",
+        "lookup_cooldown = \"{}\"\nclaim_ttl = \"{}\"\napproval_ttl = \"{}\"",
         show_duration(p.lookup_cooldown),
+        show_duration(p.claim_ttl),
         show_duration(p.approval_ttl)
     )?;
     for (currency, caps) in &p.caps {

@@ -9,7 +9,7 @@ use crate::domain::money::{Currency, MAX_MINOR};
 use crate::domain::policy::{Backoff, Caps, Repeat, ToolPolicy};
 use crate::domain::text::TextError;
 
-const KNOWN: [&str; 9] = [
+const KNOWN: [&str; 10] = [
     "provider",
     "max_per_call",
     "max_per_operation",
@@ -17,11 +17,12 @@ const KNOWN: [&str; 9] = [
     "rate",
     "repeat",
     "lookup_cooldown",
+    "claim_ttl",
     "approval_ttl",
     "caps",
 ];
 /// Not enforced by this version.
-const LATER: [&str; 2] = ["max_identical_calls", "claim_ttl"];
+const LATER: [&str; 1] = ["max_identical_calls"];
 
 pub(super) fn read(mut s: Section<'_>, config: &Config) -> Result<ToolSection, ConfigError> {
     let provider = match s.take("provider") {
@@ -52,6 +53,9 @@ pub(super) fn read(mut s: Section<'_>, config: &Config) -> Result<ToolSection, C
     }
     if let Some(v) = s.take("lookup_cooldown") {
         p.lookup_cooldown = v.duration(Duration::ZERO..=HOUR)?;
+    }
+    if let Some(v) = s.take("claim_ttl") {
+        p.claim_ttl = v.duration(SECOND..=24 * HOUR)?;
     }
     if let Some(v) = s.take("approval_ttl") {
         p.approval_ttl = v.duration(SECOND..=MONTH)?;

@@ -15,7 +15,7 @@ use super::play::{Client, Pace, play};
 use super::stage::{STOP_WITHIN, Stage};
 use super::summary::{OperationCounts, Summary};
 use super::tally::{self, Wanted};
-use super::{DemoConfig, DemoError, prefill};
+use super::{DemoConfig, DemoError};
 use crate::clock::Clock;
 use crate::ledger::Counts;
 
@@ -33,7 +33,6 @@ pub async fn headless(cfg: DemoConfig) -> Result<Summary, DemoError> {
         Limits::counted(provider, plan, cfg.speed)
     })
     .await?;
-    prefill::fill(&stage, cfg.rows).await?;
     let before = (stage.ledger.counts().await?, stage.attempts().await?);
     let (engine, batch) = (stage.engine(), batch(&stage, cfg.calls)?);
     let served = serve(&stage, &batch).await;

@@ -16,7 +16,7 @@ use super::limits::Limits;
 use super::play::{Client, Pace, play};
 use super::stage::{STOP_WITHIN, Stage};
 use super::tally::{self, Wanted};
-use super::{DemoConfig, DemoError, prefill};
+use super::{DemoConfig, DemoError};
 use crate::clock::Clock;
 use crate::config::os_user;
 use crate::domain::ids::ReviewerName;
@@ -80,7 +80,6 @@ pub async fn start(cfg: DemoConfig) -> Result<Demo, DemoError> {
         Limits::live(provider, plan, cfg.speed)
     })
     .await?;
-    prefill::fill(&stage, cfg.rows).await?;
     let engine = stage.engine();
     let board = Arc::new(Board::default());
     let (lines, scoreboard) = watch::channel(board.lines(&stage));

@@ -11,7 +11,7 @@ use super::limits::Limits;
 use super::live::{Demo, gate, lines, start};
 use super::stage::{STOP_WITHIN, Stage};
 use super::tally::Wanted;
-use super::{DemoConfig, DemoError, prefill};
+use super::{DemoConfig, DemoError};
 use crate::engine::EngineHealth;
 use crate::tui::{self, Environment, TuiDeps, UiOptions};
 
@@ -62,7 +62,6 @@ pub async fn snapshot(
         Limits::counted(provider, plan, cfg.speed)
     })
     .await?;
-    prefill::fill(&stage, cfg.rows).await?;
     let calls = if cfg.calls == 0 {
         SNAPSHOT_CALLS
     } else {

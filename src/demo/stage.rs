@@ -16,10 +16,12 @@ use super::customers::Customers;
 use super::desk::Desk;
 use super::limits::{Limits, first};
 use super::naive::Naive;
+use super::prefill::Stories;
 use super::rounds::Rounds;
-use super::{DemoConfig, DemoError};
+use super::{DemoConfig, DemoError, prefill};
+use crate::clock::Clock;
 use crate::config::Secret;
-use crate::domain::ids::{AgentName, ProviderName, ToolName};
+use crate::domain::ids::{ProviderName, ToolName};
 use crate::domain::policy::Terms;
 use crate::engine::{Engine, EngineDeps, Lots};
 use crate::ledger::sqlite::{OpenMode, SqliteLedger};
@@ -43,7 +45,6 @@ const PAGE: u32 = 1000;
 pub(super) struct Stage {
     pub limits: Limits,
     pub tool: ToolName,
-    pub provider_name: ProviderName,
     pub ledger: SharedLedger,
     pub providers: Arc<BTreeMap<ProviderName, SharedProvider>>,
     pub terms: Arc<BTreeMap<ToolName, Terms>>,
@@ -92,23 +93,24 @@ impl Stage {
         let rounds = limits
             .rounds
             .map(|speed| Rounds::start(clock.clone(), speed));
-        let open = |mode| {
-            let location = format!("sqlite:{}", file.path.display());
-            let (terms, clock) = (Arc::clone(&terms), clock.clone());
-            async move { SqliteLedger::open(&location, mode, terms, clock).await }
-        };
         let stamped = if is_new(&file.path) {
             None
         } else {
             // Looked at before anything is upgraded: it may be somebody's real ledger.
-            let there = open(OpenMode::Read).await;
+            let there = open(&file.path, OpenMode::Read, &terms, &clock).await;
             Some(stamped(there, &file.path).await?)
         };
-        let ledger: SharedLedger = Arc::new(open(OpenMode::Engine).await?);
         let sim = simulator(cfg, &limits, plan.clone(), stamped.as_deref()).await?;
         let naive_sim = simulator(cfg, &limits, plan, None).await?;
         let provider = provider(&provider_name, &sim, &limits)?;
-        let providers = Arc::new(BTreeMap::from([(provider_name.clone(), provider)]));
+        let mut stories = Stories::new(&tool, &provider, cfg.rows, clock.now());
+        if stamped.is_none() {
+            prefill::begin(&file.path, &terms, &stories).await?;
+        }
+        let ledger = open(&file.path, OpenMode::Engine, &terms, &clock).await?;
+        let ledger: SharedLedger = Arc::new(ledger);
+        stories.from = ledger.counts().await?.all();
+        let providers = Arc::new(BTreeMap::from([(provider_name, provider)]));
         let run = free_run(&ledger, &tool, &faults).await?;
         let customers = Customers::new(cfg.seed, faults, first, run);
         let desk = Desk::new(Arc::clone(&ledger), tool.clone(), clock.clone(), sim.held());
@@ -118,10 +120,9 @@ impl Stage {
             timeout: limits.terms.profile.timeout,
             held: naive_sim.held(),
         };
-        Ok(Self {
+        let stage = Self {
             limits,
             tool,
-            provider_name,
             ledger,
             providers,
             terms,
@@ -132,7 +133,11 @@ impl Stage {
             naive_sim,
             _rounds: rounds,
             file,
-        })
+        };
+        if stamped.is_some() {
+            prefill::add(&stage, &stories).await?;
+        }
+        Ok(stage)
     }
 
     /// Starts the engine.
@@ -283,6 +288,16 @@ fn provider(
         .map_err(|e| DemoError::Provider(e.to_string()))
 }
 
+async fn open(
+    path: &Path,
+    mode: OpenMode,
+    terms: &Arc<BTreeMap<ToolName, Terms>>,
+    clock: &Clock,
+) -> Result<SqliteLedger, LedgerError> {
+    let location = format!("sqlite:{}", path.display());
+    SqliteLedger::open(&location, mode, Arc::clone(terms), clock.clone()).await
+}
+
 /// Which run on this ledger this is: the first whose first order has no call yet.
 async fn free_run(
     ledger: &SharedLedger,
@@ -297,9 +312,4 @@ async fn free_run(
         }
     }
     Ok(u32::MAX)
-}
-
-/// The agent in whose name rows are filled in.
-pub(super) fn prefill_agent() -> Result<AgentName, DemoError> {
-    Ok(AgentName::parse("earlier")?)
 }

@@ -49,6 +49,15 @@ impl AttemptResult {
     }
 }
 
+impl AttemptResult {
+    /// Whether it was written for an attempt whose engine was gone: what that engine saw may still
+    /// come, once (I25).
+    #[must_use]
+    pub fn was_interrupted(&self) -> bool {
+        *self == Self::of(&Outcome::interrupted(), self.finished_at)
+    }
+}
+
 impl Attempt {
     /// Still without an outcome.
     #[must_use]

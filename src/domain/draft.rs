@@ -6,14 +6,18 @@
 
 use serde_json::{Value, json};
 
-use super::Instant;
 use super::attempt::Attempt;
-use super::evidence::{self, Bearing, Evidence, ProviderObject, Seen, Source, Verdict};
+use super::evidence::{self, Bearing, Evidence, ProviderObject, Seen, Silence, Source, Verdict};
 use super::ids::Actor;
 use super::operation::{Contradiction, FailureClass, Operation, Status, UnknownReason};
+use super::outcome::{Outcome, OutcomeClass};
 use super::policy::Terms;
 use super::text::SafeText;
 use super::transition::{Action, AuditEntry, Next, Step};
+use super::{Instant, later};
+
+/// Entries of one row up to which an unanswered automatic lookup begins another silence.
+const MOST_EVIDENCE: usize = 1_000;
 
 /// An operation being changed, with what it was before.
 pub(super) struct Draft {
@@ -60,7 +64,7 @@ impl Draft {
     /// Adds evidence, unless it only repeats what is known: evidence per row stays bounded (I33).
     pub(super) fn see(&mut self, source: Source, seen: Seen, terms: &Terms) {
         let evidence = &self.op.evidence;
-        let silent = evidence::unreachable_since(evidence).is_some();
+        let silence = evidence::silence(evidence);
         let proves = |seen| evidence::proves_absence(seen, &self.op.row, &terms.profile);
         let tells = match &seen {
             Seen::Object { object, bearing } => {
@@ -69,12 +73,15 @@ impl Draft {
             // The first proof of absence, or the end of a silence.
             Seen::Scan { .. } => {
                 source.by_person()
-                    || silent
+                    || silence.is_some()
                     || (proves(&seen)
                         && evidence::states(evidence).is_empty()
                         && !evidence.iter().any(|e| proves(&e.seen)))
             }
-            Seen::Unreachable { .. } => source.by_person() || !silent,
+            Seen::Unreachable { .. } => source.by_person() || self.silence_grows(silence, terms),
+            Seen::Reply { attempt, .. } => !evidence
+                .iter()
+                .any(|e| matches!(&e.seen, Seen::Reply { attempt: a, .. } if a == attempt)),
         };
         if tells {
             let observed_at = self.now;
@@ -85,6 +92,41 @@ impl Draft {
                 observed_at,
             });
         }
+    }
+
+    /// Of a silence two unanswered lookups are kept: the first, and the one that shows that it lasted.
+    /// Past the bound no silence begins by itself, which only makes closing harder (I33).
+    fn silence_grows(&self, silence: Option<Silence>, terms: &Terms) -> bool {
+        let settle = terms.profile.settle_time;
+        match silence {
+            None => self.op.evidence.len() < MOST_EVIDENCE,
+            Some(known) => !known.lasted(settle) && self.now >= later(known.first, settle),
+        }
+    }
+
+    /// Keeps what came back for an attempt that had been given up; `false` where that has been told.
+    pub(super) fn see_reply(
+        &mut self,
+        attempt: u32,
+        class: OutcomeClass,
+        outcome: &Outcome,
+        terms: &Terms,
+    ) -> bool {
+        let before = self.op.evidence.len();
+        let reply = Seen::Reply {
+            attempt,
+            class,
+            http_status: outcome.http_status,
+            request_id: outcome.request_id.clone(),
+            error: outcome.error.clone(),
+        };
+        self.see(Source::Attempt, reply, terms);
+        self.op.evidence.len() > before
+    }
+
+    /// Whether row, attempts and evidence are as they were.
+    pub(super) fn says_nothing_new(&self) -> bool {
+        self.before == self.op
     }
 
     /// Recomputes what follows from attempts and evidence.
@@ -196,6 +238,8 @@ impl Draft {
         row.closed_by = Some(by.to_string());
         row.held = false;
         row.proposal = None;
+        row.claim = None;
+        row.snoozed_until = None;
         Next::Settled
     }
 
@@ -220,6 +264,8 @@ impl Draft {
         self.reassess(terms);
         if bound_to_version(&self.before) != bound_to_version(&self.op) {
             self.op.row.version = self.op.row.version.saturating_add(1);
+            // What was put off has become another row: it is looked at again.
+            self.op.row.snoozed_until = None;
         }
         let row = &mut self.op.row;
         row.audit_seq = row.audit_seq.saturating_add(1);

@@ -12,9 +12,10 @@ use serde::{Deserialize, Serialize};
 use super::ids::{ChargeId, OperationId, PaymentId, ProviderRef};
 use super::money::Currency;
 use super::operation::{Operation, OperationRow};
+use super::outcome::OutcomeClass;
 use super::policy::Profile;
 use super::text::SafeText;
-use super::{Instant, earlier};
+use super::{Instant, earlier, later};
 
 /// The provider's status of an object (S28).
 #[derive(
@@ -197,6 +198,15 @@ pub enum Seen {
     Scan { began_at: Instant, complete: bool },
     /// The provider did not answer the question.
     Unreachable { why: SafeText },
+    /// What an attempt brought back after its engine had been given up: the attempt keeps the outcome
+    /// it has, and nothing is decided by this (I25).
+    Reply {
+        attempt: u32,
+        class: OutcomeClass,
+        http_status: Option<u16>,
+        request_id: Option<SafeText>,
+        error: Option<SafeText>,
+    },
 }
 
 impl Seen {
@@ -207,6 +217,7 @@ impl Seen {
             Self::Object { .. } => "object",
             Self::Scan { .. } => "scan",
             Self::Unreachable { .. } => "unreachable",
+            Self::Reply { .. } => "reply",
         }
     }
 }
@@ -319,20 +330,48 @@ pub(super) fn proves_absence(seen: &Seen, row: &OperationRow, profile: &Profile)
             complete: false, ..
         }
         | Seen::Object { .. }
-        | Seen::Unreachable { .. } => false,
+        | Seen::Unreachable { .. }
+        | Seen::Reply { .. } => false,
     }
 }
 
-/// Since when the provider has not answered any lookup: the first of the unanswered ones at the end.
+/// The provider's silence at the end of the evidence: no lookup was answered since.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Silence {
+    /// The first unanswered lookup.
+    pub first: Instant,
+    /// The latest one that is kept.
+    pub last: Instant,
+}
+
+impl Silence {
+    /// Whether it lasted for `least`: lookups that far apart went unanswered. One old failure proves
+    /// nothing about the time since.
+    #[must_use]
+    pub fn lasted(self, least: Duration) -> bool {
+        self.last >= later(self.first, least)
+    }
+}
+
+/// The unanswered lookups at the end, if the latest was one.
 #[must_use]
-pub fn unreachable_since(evidence: &[Evidence]) -> Option<Instant> {
-    let mut since = None;
+pub fn silence(evidence: &[Evidence]) -> Option<Silence> {
+    let mut silence: Option<Silence> = None;
     for entry in evidence.iter().rev() {
         match (&entry.seen, entry.source) {
-            (Seen::Unreachable { .. }, _) => since = Some(entry.observed_at),
-            (_, Source::Attempt | Source::Webhook) => {}
+            (Seen::Unreachable { .. }, _) => {
+                let at = entry.observed_at;
+                silence = Some(match silence {
+                    Some(known) => Silence { first: at, ..known },
+                    None => Silence {
+                        first: at,
+                        last: at,
+                    },
+                });
+            }
+            (Seen::Reply { .. }, _) | (_, Source::Attempt | Source::Webhook) => {}
             (Seen::Object { .. } | Seen::Scan { .. }, _) => break,
         }
     }
-    since
+    silence
 }

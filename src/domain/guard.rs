@@ -5,10 +5,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::Instant;
 use super::evidence::{self, Bearing, ObjectStatus, Verdict};
 use super::operation::{Closing, Contradiction, Effect, Operation, Status};
 use super::policy::{ProviderKind, Terms};
-use super::{Instant, later};
 
 /// What a person may do. Ordered: each may do what the one before may.
 #[derive(
@@ -68,13 +68,26 @@ fn no(why: &str) -> Ruling {
 pub fn closing(op: &Operation, decision: Closing, terms: &Terms, now: Instant) -> Ruling {
     let row = &op.row;
     let ruling = match (row.status, decision) {
+        (Status::Succeeded | Status::Failed, _) if row.contradicted.is_some() => {
+            return no(
+                "the row is closed and evidence contradicts it: correct it (C, or `ops correct`)",
+            );
+        }
         (Status::Succeeded | Status::Failed, _) => return no("the row is closed"),
-        (Status::Open, _) if row.held => return no("the row is held; approve or reject it"),
-        (Status::Open, _) if op.in_flight() => return no("an attempt is in flight"),
+        (Status::Open, _) if row.held => {
+            return no(
+                "the row is held; approve or reject it (A or D, `ops approve` or `ops reject`)",
+            );
+        }
+        (Status::Open, _) if op.in_flight() => {
+            return no(
+                "an attempt is in flight; wait for its end, or stop the row first (X, or `ops stop`)",
+            );
+        }
         (Status::Open, Closing::Failed) if row.effect == Effect::NotStarted => {
             as_failed(op, terms, now)
         }
-        (Status::Open, _) => return no("the row is open; stop it first"),
+        (Status::Open, _) => return no("the row is open; stop it first (X, or `ops stop`)"),
         (Status::Unknown, Closing::Succeeded) => as_succeeded(op),
         (Status::Unknown, Closing::Failed) => as_failed(op, terms, now),
     };
@@ -128,13 +141,13 @@ fn as_failed(op: &Operation, terms: &Terms, now: Instant) -> Ruling {
         Some(Verdict::Refused | Verdict::Absent) => Ruling::OnePerson,
         Some(Verdict::Ambiguous) => Ruling::SecondPerson { typed_ref: false },
         None => {
-            let silent = evidence::unreachable_since(&op.evidence)
-                .is_some_and(|since| now >= later(since, terms.profile.settle_time));
+            let silent = evidence::silence(&op.evidence)
+                .is_some_and(|silence| silence.lasted(terms.profile.settle_time));
             if silent || terms.profile.kind == ProviderKind::None {
                 Ruling::SecondPerson { typed_ref: false }
             } else {
                 Ruling::Refused {
-                    why: "look it up at the provider first".into(),
+                    why: "look it up at the provider first (L, or `ops lookup`)".into(),
                     decidable_at: decidable_at(op, terms),
                 }
             }
@@ -156,7 +169,9 @@ fn too_early(op: &Operation, terms: &Terms, now: Instant) -> Option<Ruling> {
 }
 
 /// When `op` may first be closed as failed: last authorise + send window + timeout + settle time +
-/// lookup lag.
+/// lookup lag. Computed with the terms of whoever asks: two programs on one ledger whose configurations
+/// state other bounds answer differently, and each decision follows the configuration of its maker.
+/// The column of that name is the last writer's answer, for lists; no rule reads it.
 #[must_use]
 pub fn decidable_at(op: &Operation, terms: &Terms) -> Option<Instant> {
     op.row
@@ -216,7 +231,11 @@ pub fn correcting(
                 ruling @ (Ruling::Refused { .. } | Ruling::SecondPerson { .. }) => ruling,
             }
         }
-        _ => return no("the evidence does not carry this correction; look it up again"),
+        _ => {
+            return no(
+                "the evidence does not carry this correction; look it up again (L, or `ops lookup`)",
+            );
+        }
     };
     four_eyes(op, ruling, terms)
 }

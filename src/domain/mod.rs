@@ -3,7 +3,7 @@
 //! Owns the words of the protocol (status, effect, outcome class, verdict, proposal) and its rules.
 //! [`transition`] is the one function through which an operation changes; [`guard`] says what a
 //! person may do; [`opening`] says whether a call gets a row of its own; [`answer`] what a model
-//! hears. Never: waits, reads the time, draws lots, or knows of SQL, HTTP or a terminal.
+//! hears, [`message`] what its customer may hear. Never: waits, reads the time, draws lots, or knows of SQL, HTTP or a terminal.
 //! Tests: beside each file, and `tests/protocol/` for whole stories.
 
 #![cfg_attr(
@@ -21,17 +21,21 @@ pub mod answer;
 pub mod attempt;
 mod draft;
 pub mod evidence;
+pub mod findings;
 pub mod guard;
 pub mod identity;
 pub mod ids;
 pub mod key;
+pub mod message;
 pub mod money;
+pub mod notice;
 pub mod opening;
 pub mod operation;
 pub mod outcome;
 pub mod policy;
 pub mod report;
 pub mod review_event;
+mod step;
 pub mod text;
 pub mod tool_call;
 pub mod transition;

@@ -171,7 +171,8 @@ impl Money {
 
 /// Minor units as a decimal, thousands not separated; also for sums, which may be zero or negative.
 #[must_use]
-pub fn decimal(minor: i64, currency: Currency) -> String {
+pub fn decimal(minor: impl Into<i128>, currency: Currency) -> String {
+    let minor = minor.into();
     let exponent = usize::try_from(currency.exponent()).unwrap_or(2);
     let digits = format!(
         "{:0>width$}",

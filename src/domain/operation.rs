@@ -209,6 +209,53 @@ pub struct Proposal {
     pub expires_at: Instant,
 }
 
+/// Which proposal it is: no two of one row have the same maker and instant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProposalMark {
+    pub by: ReviewerName,
+    pub at: Instant,
+}
+
+impl Proposal {
+    /// What an approval of this proposal, and of no other, is bound to.
+    #[must_use]
+    pub fn mark(&self) -> ProposalMark {
+        ProposalMark {
+            by: self.by.clone(),
+            at: self.at,
+        }
+    }
+}
+
+/// What waits for a lead on a row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Waiting {
+    /// The held row itself, by the digest of its stored request.
+    Held {
+        digest: String,
+    },
+    Proposal(ProposalMark),
+}
+
+/// What a person had before their eyes when they decided: decisions are bound to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LookedAt {
+    pub version: i64,
+    /// A new proposal does not move the version, so approving is bound to it by itself.
+    pub waiting: Option<Waiting>,
+}
+
+impl LookedAt {
+    /// The row as it was read.
+    #[must_use]
+    pub fn of(row: &OperationRow) -> Self {
+        Self {
+            version: row.version,
+            waiting: row.waiting(),
+        }
+    }
+}
+
 /// A ledger row without its history.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OperationRow {
@@ -277,6 +324,17 @@ impl OperationRow {
     pub fn claimed_by(&self, now: Instant) -> Option<&ReviewerName> {
         let claim = self.claim.as_ref().filter(|c| now < c.until)?;
         Some(&claim.by)
+    }
+
+    /// What waits for a lead.
+    #[must_use]
+    pub fn waiting(&self) -> Option<Waiting> {
+        if self.held {
+            let digest = self.request_hash.clone();
+            return Some(Waiting::Held { digest });
+        }
+        let proposal = self.proposal.as_ref()?;
+        Some(Waiting::Proposal(proposal.mark()))
     }
 
     /// Until when it is put off, if it is at `now`.

@@ -70,12 +70,15 @@ impl Profile {
         }
     }
 
-    /// When a key first authorised at `first` may no longer be sent (I10).
+    /// When a key first authorised at `first` may no longer be sent (I10). A request that leaves just
+    /// before may be given up by us and still be carried out within the settle time: the provider must
+    /// keep the key for as long, or that late request would be a second effect (I11).
     #[must_use]
     pub fn key_expires_at(&self, first: Instant) -> Instant {
         let margin = self
             .send_window
             .saturating_add(self.timeout)
+            .saturating_add(self.settle_time)
             .saturating_add(CLOCK_ERROR);
         later(first, self.retention.saturating_sub(margin))
     }
@@ -193,6 +196,8 @@ pub struct ToolPolicy {
     pub circuit: bool,
     pub repeat: Repeat,
     pub lookup_cooldown: Duration,
+    /// How long a reviewer's claim counts.
+    pub claim_ttl: Duration,
     pub approval_ttl: Duration,
     /// Per currency; once any is set, a currency without its own is rejected.
     pub caps: BTreeMap<Currency, Caps>,
@@ -218,6 +223,7 @@ impl ToolPolicy {
             circuit: true,
             repeat: Repeat::Answer,
             lookup_cooldown: Duration::from_secs(30),
+            claim_ttl: Duration::from_mins(15),
             approval_ttl: Duration::from_hours(24),
             caps: BTreeMap::new(),
         }
@@ -414,10 +420,23 @@ mod tests {
         let left = super::super::since(p.key_expires_at(at(0)), at(24 * 3600));
         assert_eq!(
             left,
-            Duration::from_secs(2 + 10 + 300),
-            "send window, timeout, clock error"
+            Duration::from_secs(2 + 10 + 600 + 300),
+            "send window, timeout, settle time, clock error"
         );
         assert_eq!(p.decidable_at(at(0)), at(2 + 10 + 600));
+        // What leaves at the last moment has ended while the key is still known, however slow (I11).
+        for settle in [0, 1, 600, 7200] {
+            let slow = Profile {
+                settle_time: Duration::from_secs(settle),
+                ..Profile::stripe()
+            };
+            let leaves = slow.key_expires_at(at(0));
+            let ended = later(leaves, slow.timeout + slow.settle_time);
+            assert!(
+                ended < later(at(0), slow.retention),
+                "settle time {settle} s"
+            );
+        }
     }
 
     #[test]

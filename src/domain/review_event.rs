@@ -1,29 +1,41 @@
-//! What a person decides: closing, proposing, approving, rejecting, stopping, correcting, noting.
+//! What a person decides: closing, proposing, approving, rejecting, stopping, correcting, noting;
+//! and the desk: claiming, giving back, putting off.
 //!
 //! [`decide`] is the part of [`super::transition`] that people reach, through `review` only. What is
-//! allowed stands in [`super::guard`]; this file carries it out, or says why not.
+//! allowed stands in [`super::guard`]; this file carries it out, or says why not. The `may_…`
+//! functions are asked beforehand, too, so that nobody confirms in vain. `closing` holds closing and
+//! correcting, `proposals` the second person, `desk` claims and snoozes. Tests: `tests/protocol/`.
+
+mod closing;
+mod desk;
+mod proposals;
 
 use serde_json::{Value, json};
 
+use super::Instant;
 use super::draft::Draft;
-use super::evidence::{ObjectStatus, ProviderObject, Seen, Source, Verdict};
-use super::guard::{self, Role, Ruling};
+use super::evidence::ProviderObject;
+use super::guard::Role;
 use super::ids::{Actor, ProviderRef, ReviewerName};
 use super::operation::{
-    Closing, Contradiction, FailureClass, Operation, OperationRow, Proposal, Status, UnknownReason,
+    Closing, LookedAt, Operation, OperationRow, Status, UnknownReason, Waiting,
 };
 use super::policy::Terms;
 use super::text::SafeText;
 use super::transition::{Action, Next, Step};
-use super::{Instant, later};
+
+pub use closing::{Persons, already_closed, may_close, may_correct, ref_holds};
+pub use desk::{LONGEST_SNOOZE, may_claim, may_release, may_snooze};
+pub use proposals::{may_approve, may_reject};
 
 /// A decision and who makes it.
 #[derive(Clone, Debug)]
 pub struct Decision {
     pub by: Person,
+    /// Empty for what the desk does.
     pub note: SafeText,
-    /// The version looked at; a row that moved on is refused. Not needed for a note.
-    pub version: Option<i64>,
+    /// What was looked at; a row that moved on is refused. Not needed for a note or the desk.
+    pub looked_at: Option<LookedAt>,
     pub act: Act,
 }
 
@@ -54,6 +66,43 @@ pub enum Act {
         decision: Option<Closing>,
     },
     Note,
+    /// Tells others: I have this one. Takes over a running claim.
+    Claim,
+    /// Gives a claim back.
+    Release,
+    /// Last in Review until then, or until the version moves.
+    Snooze {
+        until: Instant,
+    },
+}
+
+impl Act {
+    /// The role it takes.
+    #[must_use]
+    pub fn role(&self) -> Role {
+        match self {
+            Self::Approve { .. } | Self::Reject | Self::Correct { .. } => Role::Lead,
+            Self::Close { .. }
+            | Self::Stop
+            | Self::Note
+            | Self::Claim
+            | Self::Release
+            | Self::Snooze { .. } => Role::Reviewer,
+        }
+    }
+
+    /// Whether it decides nothing: no note, and no version that it is bound to.
+    fn is_desk(&self) -> bool {
+        match self {
+            Self::Claim | Self::Release | Self::Snooze { .. } => true,
+            Self::Close { .. }
+            | Self::Approve { .. }
+            | Self::Reject
+            | Self::Stop
+            | Self::Correct { .. }
+            | Self::Note => false,
+        }
+    }
 }
 
 /// A provider id that a person typed, and what fetching it gave.
@@ -107,10 +156,20 @@ pub enum ReviewRefusal {
         "the proposal was made on version {0} of the row, which has moved on; it has to be made again"
     )]
     ProposalStale(i64),
-    #[error("the approval came too late; its time is over")]
+    #[error("the approval came too late; propose it again (a held row is closed as failed)")]
     Expired,
-    #[error("a proposal by {0} waits already; approve or reject it first")]
+    #[error(
+        "a proposal by {0} waits already; approve or reject it first (A or D, `ops approve` or `ops reject`)"
+    )]
     ProposalWaits(ReviewerName),
+    #[error("say what you read that waits for approval")]
+    WaitingMissing,
+    #[error("not what you read waits now, but {0}; read it first")]
+    WaitsOther(String),
+    #[error("nobody claims this row")]
+    NotClaimed,
+    #[error("{0} claims this row; only they or a lead can give the claim back")]
+    ClaimOfAnother(ReviewerName),
     #[error("give the provider's id of the refund")]
     RefMissing,
     #[error("{id} does not prove it: {why}")]
@@ -124,16 +183,6 @@ fn refused(why: &str) -> ReviewRefusal {
     }
 }
 
-/// Whether the object behind a typed id is what closing as succeeded needs.
-#[must_use]
-pub fn ref_holds(row: &OperationRow, object: &ProviderObject) -> bool {
-    object.payment == row.payment
-        && object.amount_minor == row.money.minor()
-        && object.currency == row.money.currency()
-        && object.status == ObjectStatus::Succeeded
-        && object.operation.as_ref().is_none_or(|id| *id == row.id)
-}
-
 /// Carries out a decision.
 ///
 /// # Errors
@@ -145,13 +194,10 @@ pub fn decide(
     now: Instant,
 ) -> Result<Step, ReviewRefusal> {
     let row = &op.row;
-    if d.note.is_empty() {
+    if d.note.is_empty() && !d.act.is_desk() {
         return Err(ReviewRefusal::NoteMissing);
     }
-    let needed = match d.act {
-        Act::Approve { .. } | Act::Reject | Act::Correct { .. } => Role::Lead,
-        Act::Close { .. } | Act::Stop | Act::Note => Role::Reviewer,
-    };
+    let needed = d.act.role();
     if d.by.role < needed {
         let (name, has) = (d.by.name.clone(), d.by.role);
         return Err(ReviewRefusal::NotPermitted { needed, name, has });
@@ -162,20 +208,15 @@ pub fn decide(
         // Before the version: "already done" is the useful answer to a second click.
         return Err(already_closed(row, *decision));
     }
-    match d.version {
-        None if !matches!(d.act, Act::Note) => return Err(ReviewRefusal::VersionMissing),
-        Some(seen) if seen != row.version => {
-            let now = row.version;
-            return Err(ReviewRefusal::MovedOn { seen, now });
-        }
-        Some(_) | None => {}
-    }
+    as_looked_at(row, d)?;
     match &d.act {
-        Act::Close { decision, typed } => close(op, d, *decision, typed.as_ref(), terms, now),
-        Act::Approve { caps } => approve(op, d, caps.as_ref(), terms, now),
-        Act::Reject => reject(op, d, terms, now),
+        Act::Close { decision, typed } => {
+            closing::close(op, d, *decision, typed.as_ref(), terms, now)
+        }
+        Act::Approve { caps } => proposals::approve(op, d, caps.as_ref(), terms, now),
+        Act::Reject => proposals::reject(op, d, terms, now),
         Act::Stop => stop(op, d, terms, now),
-        Act::Correct { decision } => correct(op, d, *decision, terms, now),
+        Act::Correct { decision } => closing::correct(op, d, *decision, terms, now),
         Act::Note => {
             let draft = Draft::new(op, now);
             Ok(finish(
@@ -187,6 +228,46 @@ pub fn decide(
                 Next::Nothing,
             ))
         }
+        Act::Claim => desk::claim(op, d, terms, now),
+        Act::Release => desk::release(op, d, terms, now),
+        Act::Snooze { until } => desk::snooze(op, d, *until, terms, now),
+    }
+}
+
+/// Whether the row, and what waits on it, is still what its maker looked at (I18).
+fn as_looked_at(row: &OperationRow, d: &Decision) -> Result<(), ReviewRefusal> {
+    let bound = !d.act.is_desk() && !matches!(d.act, Act::Note);
+    let Some(looked_at) = &d.looked_at else {
+        return if bound {
+            Err(ReviewRefusal::VersionMissing)
+        } else {
+            Ok(())
+        };
+    };
+    if looked_at.version != row.version {
+        let (seen, now) = (looked_at.version, row.version);
+        return Err(ReviewRefusal::MovedOn { seen, now });
+    }
+    if !matches!(d.act, Act::Approve { .. } | Act::Reject) {
+        return Ok(());
+    }
+    let waits = row.waiting().ok_or(ReviewRefusal::NothingToApprove)?;
+    match &looked_at.waiting {
+        None => Err(ReviewRefusal::WaitingMissing),
+        Some(read) if *read != waits => Err(ReviewRefusal::WaitsOther(named(&waits))),
+        Some(_) => Ok(()),
+    }
+}
+
+/// What waits, in words.
+fn named(waiting: &Waiting) -> String {
+    match waiting {
+        Waiting::Held { .. } => "the held row itself".to_owned(),
+        Waiting::Proposal(mark) => format!(
+            "the proposal of {} at {}",
+            mark.by,
+            mark.at.format("%Y-%m-%d %H:%M:%SZ")
+        ),
     }
 }
 
@@ -199,7 +280,9 @@ pub fn may_stop(row: &OperationRow) -> Result<(), ReviewRefusal> {
         return Err(refused("only an open row can be stopped"));
     }
     if row.held {
-        return Err(refused("the row is held; approve or reject it"));
+        return Err(refused(
+            "the row is held; approve or reject it (A or D, `ops approve` or `ops reject`)",
+        ));
     }
     Ok(())
 }
@@ -220,7 +303,9 @@ fn finish(
     next: Next,
 ) -> Step {
     if let Value::Object(map) = &mut detail {
-        map.insert("note".into(), json!(d.note));
+        if !d.note.is_empty() {
+            map.insert("note".into(), json!(d.note));
+        }
         map.insert("role".into(), json!(d.by.role));
     }
     draft.step(
@@ -230,327 +315,4 @@ fn finish(
         detail,
         next,
     )
-}
-
-/// Why a closed row is not closed again: as what it was closed and by whom (U23).
-#[must_use]
-pub fn already_closed(row: &OperationRow, wanted: Closing) -> ReviewRefusal {
-    let (status, by) = (row.status, row.closed_by.clone().unwrap_or_default());
-    if wanted.status() == status {
-        ReviewRefusal::ClosedSame { status, by }
-    } else {
-        ReviewRefusal::ClosedOther { status, by }
-    }
-}
-
-fn close(
-    op: &Operation,
-    d: &Decision,
-    decision: Closing,
-    typed: Option<&TypedRef>,
-    terms: &Terms,
-    now: Instant,
-) -> Result<Step, ReviewRefusal> {
-    let second_person = match guard::closing(op, decision, terms, now) {
-        Ruling::Refused { why, decidable_at } => {
-            return Err(ReviewRefusal::Refused { why, decidable_at });
-        }
-        Ruling::OnePerson => false,
-        Ruling::SecondPerson { .. } if d.by.alone => return Err(ReviewRefusal::NobodyElse),
-        Ruling::SecondPerson { typed_ref } => {
-            if typed_ref && typed.is_none() {
-                return Err(ReviewRefusal::RefMissing);
-            }
-            true
-        }
-    };
-    if let Some(waiting) = waiting_proposal(op, now) {
-        return Err(ReviewRefusal::ProposalWaits(waiting.by.clone()));
-    }
-    let mut draft = Draft::new(op, now);
-    if let Some(typed) = typed.filter(|_| decision == Closing::Succeeded) {
-        check_ref(op, typed)?;
-        note_ref(&mut draft, typed, terms);
-    }
-    let provider_ref = typed.map(|t| t.id.clone());
-    if second_person {
-        draft.op.row.proposal = Some(proposal(
-            &op.row,
-            d,
-            decision,
-            false,
-            provider_ref,
-            terms,
-            now,
-        ));
-        let detail = json!({ "decision": decision, "proposal": draft.op.row.proposal });
-        return Ok(finish(
-            draft,
-            d,
-            terms,
-            Action::Proposed,
-            detail,
-            Next::Proposed,
-        ));
-    }
-    let next = carry_out(&mut draft, d, decision, provider_ref);
-    let detail = json!({ "decision": decision, "verdict": op.row.verdict });
-    Ok(finish(draft, d, terms, Action::Closed, detail, next))
-}
-
-/// A proposal that can still be approved. One that the row has left behind stands in nobody's way.
-fn waiting_proposal(op: &Operation, now: Instant) -> Option<&Proposal> {
-    let row = &op.row;
-    row.proposal
-        .as_ref()
-        .filter(|p| now < p.expires_at && p.version == row.version)
-}
-
-fn proposal(
-    row: &OperationRow,
-    d: &Decision,
-    decision: Closing,
-    correction: bool,
-    provider_ref: Option<ProviderRef>,
-    terms: &Terms,
-    now: Instant,
-) -> Proposal {
-    Proposal {
-        decision,
-        correction,
-        by: d.by.name.clone(),
-        note: d.note.clone(),
-        provider_ref,
-        version: row.version,
-        digest: row.request_hash.clone(),
-        at: now,
-        expires_at: later(now, terms.policy.approval_ttl),
-    }
-}
-
-fn check_ref(op: &Operation, typed: &TypedRef) -> Result<(), ReviewRefusal> {
-    let wrong = |why| {
-        Err(ReviewRefusal::RefWrong {
-            id: typed.id.clone(),
-            why,
-        })
-    };
-    match &typed.fetched {
-        Fetched::Object { taken: true, .. } => wrong("it belongs to another operation"),
-        Fetched::Object { object, .. } if object.id != typed.id => {
-            wrong("the provider answered with another object")
-        }
-        Fetched::Object { object, .. } if !ref_holds(&op.row, object) => {
-            wrong("its payment, amount, currency, owner or status is not this operation's")
-        }
-        Fetched::NotFound => wrong("the provider does not know it"),
-        // Accepted unseen; fetched as soon as the provider answers, else `ref_mismatch`.
-        Fetched::Object { .. } | Fetched::Unreachable => Ok(()),
-    }
-}
-
-/// Keeps in the evidence whether the typed id could be fetched: what was accepted unseen is fetched
-/// as soon as the provider answers ([`Operation::awaits_fetch`]).
-fn note_ref(draft: &mut Draft, typed: &TypedRef, terms: &Terms) {
-    let seen = if let Fetched::Unreachable = typed.fetched {
-        let why = SafeText::new(&format!("{} was not fetched yet", typed.id));
-        Seen::Unreachable { why }
-    } else {
-        let (began_at, complete) = (draft.now, false);
-        Seen::Scan { began_at, complete }
-    };
-    draft.see(Source::TypedRef, seen, terms);
-}
-
-fn carry_out(
-    draft: &mut Draft,
-    d: &Decision,
-    decision: Closing,
-    typed: Option<ProviderRef>,
-) -> Next {
-    let by = Actor::Reviewer(d.by.name.clone());
-    match decision {
-        Closing::Succeeded => {
-            if draft.op.row.provider_ref.is_none() {
-                draft.op.row.provider_ref = typed;
-            }
-            draft.succeed(&by)
-        }
-        Closing::Failed => {
-            let failure = if draft.op.row.verdict == Some(Verdict::Refused) {
-                FailureClass::EffectFailed
-            } else if draft
-                .op
-                .attempts
-                .iter()
-                .all(super::attempt::Attempt::without_effect)
-            {
-                FailureClass::Unavailable
-            } else {
-                FailureClass::ValidationFailure
-            };
-            draft.fail(
-                &by,
-                failure,
-                Some("a person found that it did not happen".into()),
-            )
-        }
-    }
-}
-
-fn approve(
-    op: &Operation,
-    d: &Decision,
-    caps: Option<&SafeText>,
-    terms: &Terms,
-    now: Instant,
-) -> Result<Step, ReviewRefusal> {
-    let row = &op.row;
-    let mut draft = Draft::new(op, now);
-    if row.held {
-        if now >= later(row.created_at, terms.policy.approval_ttl) {
-            return Err(ReviewRefusal::Expired);
-        }
-        if let Some(why) = caps {
-            return Err(refused(why.as_str()));
-        }
-        draft.op.row.held = false;
-        draft.op.row.approved_by = Some(d.by.name.clone());
-        let detail = json!({ "held": true, "digest": row.request_hash });
-        return Ok(finish(draft, d, terms, Action::Approved, detail, Next::Due));
-    }
-    let proposal = row
-        .proposal
-        .as_ref()
-        .ok_or(ReviewRefusal::NothingToApprove)?;
-    if proposal.by == d.by.name {
-        return Err(ReviewRefusal::SamePerson(proposal.by.clone()));
-    }
-    if now >= proposal.expires_at {
-        return Err(ReviewRefusal::Expired);
-    }
-    if proposal.version != row.version || proposal.digest != row.request_hash {
-        return Err(ReviewRefusal::ProposalStale(proposal.version));
-    }
-    let decision = proposal.decision;
-    // The rules are asked again: time and evidence may have moved without the version.
-    let ruling = if proposal.correction {
-        guard::correcting(op, Some(decision), terms, now)
-    } else {
-        guard::closing(op, decision, terms, now)
-    };
-    if let Ruling::Refused { why, decidable_at } = ruling {
-        return Err(ReviewRefusal::Refused { why, decidable_at });
-    }
-    let next = if proposal.correction {
-        correct_row(&mut draft, d, Some(decision))
-    } else {
-        carry_out(&mut draft, d, decision, proposal.provider_ref.clone())
-    };
-    draft.op.row.closed_by = Some(format!("reviewer:{}, reviewer:{}", proposal.by, d.by.name));
-    let detail =
-        json!({ "decision": decision, "proposed_by": proposal.by, "proposal_note": proposal.note });
-    let action = if proposal.correction {
-        Action::Corrected
-    } else {
-        Action::Closed
-    };
-    Ok(finish(draft, d, terms, action, detail, next))
-}
-
-fn reject(
-    op: &Operation,
-    d: &Decision,
-    terms: &Terms,
-    now: Instant,
-) -> Result<Step, ReviewRefusal> {
-    let mut draft = Draft::new(op, now);
-    if op.row.held {
-        let by = Actor::Reviewer(d.by.name.clone());
-        let why = SafeText::new(&format!("{} did not approve it", d.by.name));
-        let next = draft.fail(&by, FailureClass::PermissionDenied, Some(why));
-        return Ok(finish(
-            draft,
-            d,
-            terms,
-            Action::Rejected,
-            json!({ "held": true }),
-            next,
-        ));
-    }
-    let proposal = op
-        .row
-        .proposal
-        .as_ref()
-        .ok_or(ReviewRefusal::NothingToApprove)?;
-    draft.op.row.proposal = None;
-    let detail = json!({ "decision": proposal.decision, "proposed_by": proposal.by });
-    Ok(finish(
-        draft,
-        d,
-        terms,
-        Action::Rejected,
-        detail,
-        Next::Nothing,
-    ))
-}
-
-fn correct(
-    op: &Operation,
-    d: &Decision,
-    decision: Option<Closing>,
-    terms: &Terms,
-    now: Instant,
-) -> Result<Step, ReviewRefusal> {
-    let second_person = match guard::correcting(op, decision, terms, now) {
-        Ruling::Refused { why, decidable_at } => {
-            return Err(ReviewRefusal::Refused { why, decidable_at });
-        }
-        Ruling::OnePerson => false,
-        Ruling::SecondPerson { .. } if d.by.alone => return Err(ReviewRefusal::NobodyElse),
-        Ruling::SecondPerson { .. } => true,
-    };
-    if let Some(waiting) = waiting_proposal(op, now) {
-        return Err(ReviewRefusal::ProposalWaits(waiting.by.clone()));
-    }
-    let mut draft = Draft::new(op, now);
-    if let Some(decision) = decision.filter(|_| second_person) {
-        draft.op.row.proposal = Some(proposal(&op.row, d, decision, true, None, terms, now));
-        let detail = json!({ "decision": decision, "correction": true });
-        return Ok(finish(
-            draft,
-            d,
-            terms,
-            Action::Proposed,
-            detail,
-            Next::Proposed,
-        ));
-    }
-    let next = correct_row(&mut draft, d, decision);
-    let detail = json!({ "decision": decision, "contradiction": op.row.contradicted });
-    Ok(finish(draft, d, terms, Action::Corrected, detail, next))
-}
-
-/// Ends a contradiction: the other status, or an acknowledged second effect.
-fn correct_row(draft: &mut Draft, d: &Decision, decision: Option<Closing>) -> Next {
-    let by = Actor::Reviewer(d.by.name.clone());
-    let was = draft.op.row.contradicted.take();
-    draft.op.row.corrections = draft.op.row.corrections.saturating_add(1);
-    draft.op.row.proposal = None;
-    if was == Some(Contradiction::RefMismatch) {
-        // The wrong id goes; our own object, where there is one, takes its place.
-        draft.op.row.provider_ref = None;
-    }
-    match decision {
-        None => Next::Nothing,
-        Some(Closing::Succeeded) => draft.succeed(&by),
-        Some(Closing::Failed) => {
-            let why = if was == Some(Contradiction::FailedAfterSucceeded) {
-                "the bank returned the money"
-            } else {
-                "a person corrected it"
-            };
-            draft.fail(&by, FailureClass::EffectFailed, Some(why.into()))
-        }
-    }
 }

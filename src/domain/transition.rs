@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::attempt::{Attempt, AttemptResult};
 use super::draft::Draft;
@@ -19,6 +19,8 @@ use super::policy::{ProviderKind, Terms};
 use super::review_event::{self, Decision};
 use super::text::SafeText;
 use super::{Instant, later};
+
+pub use super::step::{Action, AuditEntry, Next, Refusal, Step};
 
 /// An accepted but unfinished object stays open for so long.
 const PENDING_FOR: Duration = Duration::from_hours(35 * 24);
@@ -101,110 +103,6 @@ pub enum Lookup {
     Unreachable { why: SafeText },
 }
 
-/// A change, ready to be written.
-#[derive(Clone, Debug)]
-pub struct Step {
-    pub op: Operation,
-    pub audit: AuditEntry,
-    pub next: Next,
-}
-
-/// The one audit entry of a step.
-#[derive(Clone, Debug, PartialEq)]
-pub struct AuditEntry {
-    pub actor: Actor,
-    pub action: Action,
-    pub detail: Value,
-}
-
-/// What an audit entry says happened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr, strum::EnumString)]
-#[strum(serialize_all = "snake_case")]
-pub enum Action {
-    Opened,
-    Authorised,
-    Finished,
-    Observed,
-    Swept,
-    NeverSent,
-    NoLongerFits,
-    Proposed,
-    Closed,
-    Approved,
-    Rejected,
-    Stopped,
-    Corrected,
-    Noted,
-}
-
-impl Action {
-    /// The word in the `action` column.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-}
-
-/// What the driver of the operation does now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
-    /// Send attempt number … within the send window.
-    Send { attempt: u32 },
-    /// Wait, then try again with the same key, within the call's budget.
-    Retry { retry_after: Option<Duration> },
-    /// The call's attempts end here; the row stays as it is.
-    EndCall,
-    /// Look before anything else is sent (S34).
-    Lookup,
-    /// Closed or unknown: waiting calls are answered.
-    Settled,
-    /// A second person has to decide.
-    Proposed,
-    /// A held row was approved: an engine drives it.
-    Due,
-    /// Nothing follows.
-    Nothing,
-}
-
-/// Why an event changes nothing. An answer, not an error.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
-    #[error("the clock cannot be trusted; a lead has to accept it")]
-    ClockAlarm,
-    #[error("the row is {}", status.as_str())]
-    NotOpen { status: Status },
-    #[error("the row waits for approval")]
-    Held,
-    #[error("a row of this order or payment is contradicted")]
-    Contradicted,
-    #[error("the provider accepted it already")]
-    Identified,
-    #[error("a lookup has to come first")]
-    LookupFirst,
-    #[error("an attempt is in flight")]
-    InFlight,
-    #[error("another engine drives the row")]
-    LeaseLost,
-    #[error("the call has no attempts left")]
-    CallSpent,
-    #[error("the operation has no attempts left")]
-    OperationSpent,
-    #[error("the key may no longer be sent")]
-    KeyExpired,
-    #[error("the tool is paused")]
-    Paused,
-    #[error("the tool's circuit is open")]
-    CircuitOpen,
-    #[error("the rate limit asks to wait {} ms", wait.as_millis())]
-    RateLimited { wait: Duration },
-    #[error("there is no such attempt, or it has its outcome already")]
-    NoSuchAttempt,
-    #[error("nothing is due")]
-    NothingDue,
-    #[error(transparent)]
-    Review(review_event::ReviewRefusal),
-}
-
 /// Applies `event` to `op`.
 ///
 /// # Errors
@@ -227,7 +125,7 @@ pub fn transition(
             let number = open.ok_or(Refusal::NothingDue)?.number;
             finished(op, number, &Outcome::interrupted(), false, terms, now)
         }
-        Event::Observed(observed) => Ok(observe(op, observed, terms, now)),
+        Event::Observed(observed) => observe(op, observed, terms, now),
         Event::RefFetched { object, taken } => ref_fetched(op, object.as_ref(), *taken, terms, now),
         Event::NeverSent => {
             untouched(op)?;
@@ -376,6 +274,10 @@ fn finished(
     let attempt = d.op.attempts.iter_mut().find(|a| a.number == number);
     let attempt = attempt.ok_or(Refusal::NoSuchAttempt)?;
     let first = attempt.result.is_none();
+    let interrupted = attempt
+        .result
+        .as_ref()
+        .is_some_and(AttemptResult::was_interrupted);
     let ours = outcome
         .object
         .as_ref()
@@ -393,8 +295,11 @@ fn finished(
         };
         attempt.result = Some(result);
         d.op.row.last_outcome = Some(class);
-    } else if outcome.object.is_none() {
-        return Err(Refusal::NoSuchAttempt);
+    } else {
+        let taken_in = interrupted && d.see_reply(number, class, outcome, terms);
+        if !taken_in && outcome.object.is_none() {
+            return Err(Refusal::NoSuchAttempt);
+        }
     }
     let ours = outcome
         .object
@@ -478,7 +383,7 @@ fn settle_open(
     }
 }
 
-fn observe(op: &Operation, o: &Observed, terms: &Terms, now: Instant) -> Step {
+fn observe(op: &Operation, o: &Observed, terms: &Terms, now: Instant) -> Result<Step, Refusal> {
     let mut d = Draft::new(op, now);
     let (mut complete, mut ours) = (false, false);
     match &o.seen {
@@ -513,11 +418,14 @@ fn observe(op: &Operation, o: &Observed, terms: &Terms, now: Instant) -> Step {
             d.unknown(UnknownReason::RefusalUnproven)
         };
     }
+    if next == Next::Nothing && !o.source.by_person() && d.says_nothing_new() {
+        return Err(Refusal::NothingNew);
+    }
     let detail = json!({
         "source": o.source, "verdict": d.op.row.verdict, "complete": complete,
         "objects": evidence::objects(&d.op.evidence).keys().collect::<Vec<_>>(),
     });
-    d.step(terms, o.actor.clone(), Action::Observed, detail, next)
+    Ok(d.step(terms, o.actor.clone(), Action::Observed, detail, next))
 }
 
 /// A typed provider id must turn out to be what its typist said, or the row is contradicted.

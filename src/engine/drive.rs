@@ -262,6 +262,7 @@ async fn refused(
         | Refusal::CircuitOpen
         | Refusal::NoSuchAttempt
         | Refusal::NothingDue
+        | Refusal::NothingNew
         | Refusal::Review(_) => After::DONE,
     })
 }

@@ -84,6 +84,8 @@ pub struct EngineHealth {
     pub busy: u32,
     /// Why sending stands still (clock alarm, ledger unreachable, provider not configured), if it does.
     pub alarm: Option<String>,
+    /// Why people outside are not told of events, if they should be and are not.
+    pub notices: Option<String>,
 }
 
 /// Whether the engine runs.

@@ -20,6 +20,7 @@ const CLOCK_ALARM: &str = "clock alarm: nothing is sent until a lead runs `samek
 /// A running engine.
 pub struct Engine {
     health: watch::Receiver<EngineHealth>,
+    teller: watch::Sender<EngineHealth>,
     stop: watch::Sender<bool>,
     abort: watch::Sender<bool>,
     task: JoinHandle<()>,
@@ -34,12 +35,15 @@ impl Engine {
             workers: deps.config.workers,
             busy: 0,
             alarm: None,
+            notices: None,
         });
         let (stop, stopping) = watch::channel(false);
         let (abort, aborting) = watch::channel(false);
+        let teller = health_tx.clone();
         let task = tokio::spawn(supervise(deps, health_tx, stopping, aborting));
         Self {
             health,
+            teller,
             stop,
             abort,
             task,
@@ -52,11 +56,24 @@ impl Engine {
         self.health.clone()
     }
 
+    /// Shows beside the engine's own health how the notices of its ledger fare.
+    pub fn notices_teller(&self) -> impl Fn(Option<String>) + Send + Sync + 'static {
+        let teller = self.teller.clone();
+        move |trouble| {
+            teller.send_if_modified(|h| {
+                let news = h.notices != trouble;
+                h.notices.clone_from(&trouble);
+                news
+            });
+        }
+    }
+
     /// Takes no new work, finishes what is in flight within `limit`, and records the rest as
     /// interrupted (L8).
     pub async fn stop(self, limit: Duration) {
         let Self {
             health: _,
+            teller: _,
             stop,
             abort,
             mut task,

@@ -1,5 +1,6 @@
-//! The sweep: deadlines, attempts whose driver is gone, rows that were never sent and that nobody waits
-//! for, typed ids nobody fetched, probes of open circuits. Nothing here sends an effect (L3, L4).
+//! The sweep: deadlines (and whom to warn of them), attempts whose driver is gone, rows that were never sent
+//! and that nobody waits for, typed ids nobody fetched, probes of open circuits. Nothing here sends an
+//! effect (L3, L4).
 
 use super::EngineDeps;
 use crate::domain::ids::OperationId;
@@ -25,6 +26,7 @@ pub(super) async fn sweep(deps: &EngineDeps) -> Result<(), LedgerError> {
             tracing::error!(operation = %id, %error, "a row could not be swept");
         }
     }
+    deps.ledger.tell_expiring().await?;
     for state in deps.ledger.tools().await? {
         let CircuitState::Open { probe_at, .. } = state.circuit.state else {
             continue;

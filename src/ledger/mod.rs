@@ -5,6 +5,7 @@
 //! open across a provider call. Tests: `tests/ledger/`, one suite for every store; `tests/verify/`.
 
 mod audit;
+mod notice;
 pub mod query;
 mod row;
 pub mod sqlite;
@@ -25,15 +26,18 @@ use crate::domain::ids::{
     ReviewerName, SessionId, ToolName,
 };
 use crate::domain::key::IdempotencyKey;
+use crate::domain::notice::NoticeEvent;
 use crate::domain::opening::{Got, Resolved};
 use crate::domain::operation::{Operation, OperationRow};
 use crate::domain::policy::Circuit;
+use crate::domain::report::{Report, ReportQuery};
 use crate::domain::tool_call::{RefundArguments, ToolCall, ToolResult};
 use crate::domain::transition::{Event, Refusal, Step};
 
+pub use notice::{Channel, Notice, NoticeCounts, Went};
 pub use query::{
     AuditPage, AuditQuery, AuditRow, Audited, BucketSeen, CallPage, CallQuery, Counts, Detail,
-    Filter, Listed, Page, PageQuery, Sort, Tab,
+    Filter, Listed, Mark, Page, PageQuery, Sort, Tab,
 };
 
 /// A shared handle on a ledger.
@@ -259,6 +263,9 @@ pub trait Ledger: Send + Sync {
         operation: &OperationId,
         by: &ReviewerName,
     ) -> Result<Result<(), LookupBusy>, LedgerError>;
+    /// Whether a review lookup would be refused now; takes nothing.
+    async fn lookup_busy(&self, operation: &OperationId)
+    -> Result<Option<LookupBusy>, LedgerError>;
     /// Ends it.
     async fn end_lookup(&self, operation: &OperationId) -> Result<(), LedgerError>;
     /// Notes a failed connection, which is no attempt but counts towards the circuit.
@@ -280,16 +287,40 @@ pub trait Ledger: Send + Sync {
     /// Whether the wall clock ran back behind the ledger's mark or away from the boot clock.
     async fn clock_alarm(&self) -> Result<bool, LedgerError>;
 
+    // --- notices -----------------------------------------------------------------------------------
+
+    /// Takes the oldest due notice of these events: for `lease` nobody else delivers it. Notices that
+    /// nobody delivered for a day are given up on the way.
+    async fn take_notice(
+        &self,
+        events: &[NoticeEvent],
+        lease: Duration,
+    ) -> Result<Option<Notice>, LedgerError>;
+    /// Writes how a delivery went.
+    async fn notice_went(&self, notice: &Notice, went: Went) -> Result<(), LedgerError>;
+    /// Tells of open rows whose key runs out soon, once per deadline; answers of how many.
+    async fn tell_expiring(&self) -> Result<u64, LedgerError>;
+    async fn notice_counts(&self) -> Result<NoticeCounts, LedgerError>;
+
     // --- reading -----------------------------------------------------------------------------------
 
     async fn page(&self, query: &PageQuery) -> Result<Page, LedgerError>;
     async fn counts(&self) -> Result<Counts, LedgerError>;
+    /// The first operations of the review list, most urgent first.
+    async fn review_head(&self, limit: u32) -> Result<Vec<OperationId>, LedgerError>;
     async fn detail(&self, operation: &OperationId) -> Result<Option<Detail>, LedgerError>;
     async fn rows(&self, operations: &[OperationId]) -> Result<Vec<OperationRow>, LedgerError>;
+    /// Of these operations the rows that have another last audit entry than the given one: those that
+    /// moved since they were read.
+    async fn moved(&self, seen: &[(OperationId, i64)]) -> Result<Vec<OperationRow>, LedgerError>;
     async fn call(&self, agent: &AgentName, id: &CallId) -> Result<Option<ToolCall>, LedgerError>;
     async fn calls(&self, query: &CallQuery) -> Result<CallPage, LedgerError>;
+    /// Those of these calls that there are, as they stand now.
+    async fn calls_of(&self, ids: &[(AgentName, CallId)]) -> Result<Vec<ToolCall>, LedgerError>;
     /// Audit entries of all operations, newest first.
     async fn audit(&self, query: &AuditQuery) -> Result<AuditPage, LedgerError>;
+    /// The figures of a span, in one pass over its operations. Takes seconds on a large ledger.
+    async fn report(&self, query: &ReportQuery) -> Result<Report, LedgerError>;
     /// Shared rates that are partly used up.
     async fn buckets(&self) -> Result<Vec<BucketSeen>, LedgerError>;
     async fn tools(&self) -> Result<Vec<ToolState>, LedgerError>;
@@ -308,6 +339,9 @@ pub trait Ledger: Send + Sync {
         provider: &ProviderName,
         refs: &[ProviderRef],
     ) -> Result<Vec<(ProviderRef, OperationId)>, LedgerError>;
+    /// A number that is another one whenever anything was committed since, by whomever: asked of the
+    /// store itself, so that "nothing changed" is a fact and not the lack of a hint.
+    async fn version(&self) -> Result<i64, LedgerError>;
     /// Moves whenever something changed, here or in another process: a hint, without content.
     fn changed(&self) -> watch::Receiver<u64>;
     /// Waits for what is being written; nothing is written as long as the answer is held. For a
@@ -325,8 +359,12 @@ pub type Still<'a> = Box<dyn Send + 'a>;
 pub enum LookupBusy {
     #[error("{by} is looking it up right now")]
     Running { by: String },
-    #[error("it was looked up a moment ago; again in {} s", wait.as_secs().saturating_add(1))]
-    Cooldown { wait: Duration },
+    #[error(
+        "it was looked up a moment ago; again in {} s, at {}",
+        wait.as_secs().saturating_add(1),
+        again_at.format("%H:%M:%SZ")
+    )]
+    Cooldown { wait: Duration, again_at: Instant },
 }
 
 /// Marks objects of `objects` that belong to another operation than `operation`.

@@ -91,9 +91,37 @@ pub struct PageQuery {
     pub sort: Sort,
     /// Smallest first instead of largest first.
     pub ascending: bool,
-    /// Continues behind this row (keyset, not offset).
+    /// Continues behind this row, wherever it stands now (keyset, not offset).
     pub after: Option<OperationId>,
+    /// Continues where a page ended; goes before `after`.
+    pub from: Option<Mark>,
     pub limit: u32,
+    /// At most about so many rows are looked at for a filter that no index answers; then the page ends
+    /// early, and says where to go on. Without it the page is filled or the list ends.
+    pub budget: Option<u32>,
+}
+
+/// A place in a list: where a page ended. The next one begins there even if the row that stood there
+/// has moved since.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Mark {
+    /// Of the review list; 0 in the others.
+    pub(super) rank: u8,
+    pub(super) key: Key,
+    pub(super) second: i64,
+    pub(super) row: i64,
+}
+
+/// What a list is ordered by first.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Key {
+    /// Before all.
+    #[default]
+    First,
+    Int(i64),
+    Text(String),
+    /// Behind all.
+    Last,
 }
 
 /// A row in a list.
@@ -109,12 +137,16 @@ pub struct Listed {
 #[derive(Clone, Debug, Default)]
 pub struct Page {
     pub rows: Vec<Listed>,
+    /// More may follow; a page that was looked for within a budget may have fewer rows than asked for.
     pub more: bool,
+    /// Where it ended, if more may follow.
+    pub next: Option<Mark>,
 }
 
 /// How many rows each list has, and the queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
+    /// Counted up to 1000.
     pub review: u64,
     pub open: u64,
     pub unknown: u64,
@@ -166,6 +198,8 @@ pub struct CallQuery {
     pub tool: Option<ToolName>,
     pub order: Option<OrderId>,
     pub session: Option<SessionId>,
+    /// Oldest first instead.
+    pub ascending: bool,
     /// Continues behind this call (keyset, not offset).
     pub after: Option<(AgentName, CallId)>,
     pub limit: u32,
@@ -185,6 +219,8 @@ pub struct AuditQuery {
     /// Exactly, as in `reviewer:ann` or `engine`.
     pub actor: Option<String>,
     pub action: Option<String>,
+    /// Oldest first instead.
+    pub ascending: bool,
     /// Continues behind the entry of this number (keyset, not offset).
     pub after: Option<i64>,
     pub limit: u32,
@@ -207,11 +243,11 @@ pub struct AuditPage {
     pub more: bool,
 }
 
-/// How much of a shared rate is used up.
+/// A shared rate that was used: tokens are spaced evenly, so until `full_at` there is none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BucketSeen {
-    /// As the ledger names it: `send:TOOL`, `read:PROVIDER`.
+    /// As the ledger names it: `tool:TOOL`, `provider:PROVIDER` (attempts), `read:PROVIDER`.
     pub name: String,
-    /// When it is full again.
+    /// When the next token is there.
     pub full_at: Instant,
 }

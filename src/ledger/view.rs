@@ -16,6 +16,7 @@ use crate::domain::guard::{self, Ruling};
 use crate::domain::ids::{
     OperationId, ProviderName, ProviderRef, ReviewerName, SessionId, ToolName,
 };
+use crate::domain::message::{self, Language};
 use crate::domain::operation::{
     Closing, Contradiction, Effect, Operation, OperationRow, Proposal, Status, UnknownReason,
 };
@@ -32,6 +33,8 @@ pub struct Lens<'a> {
     /// Where a person finds a provider's object.
     pub url: &'a dyn Fn(&ProviderName, &ProviderRef) -> Option<String>,
     pub now: Instant,
+    /// In which customers are spoken to.
+    pub language: Language,
 }
 
 /// An instant as the outside reads it: `2026-01-31T14:03:22.000Z`.
@@ -233,7 +236,11 @@ impl DetailView {
         Self {
             row: RowView::of_detail(detail, lens),
             attempt_list: op.attempts.iter().map(AttemptView::of).collect(),
-            calls: detail.calls.iter().map(CallView::of).collect(),
+            calls: detail
+                .calls
+                .iter()
+                .map(|c| CallView::of(c, lens.language))
+                .collect(),
             lookups: evidence.iter().filter(is_lookup).cloned().collect(),
             evidence,
             notes: detail.audit.iter().filter_map(note).collect(),
@@ -283,6 +290,32 @@ impl AttemptView {
     }
 }
 
+/// A tool result on its way out, with the sentence that may be said to the customer. The sentence is
+/// not stored: answers never change, and the language may.
+#[derive(Clone, Debug, Serialize)]
+pub struct ResultView {
+    #[serde(flatten)]
+    result: ToolResult,
+    customer_message: String,
+}
+
+impl ResultView {
+    /// The result of a call with these arguments, JSON text.
+    #[must_use]
+    pub fn of(result: &ToolResult, arguments: &str, language: Language) -> Self {
+        Self {
+            customer_message: message::of_call(result, arguments, language),
+            result: result.clone(),
+        }
+    }
+
+    /// The word in `status`.
+    #[must_use]
+    pub fn status(&self) -> &'static str {
+        self.result.status()
+    }
+}
+
 /// A tool call with its separate facts: accepted, executed, delivered (R85).
 #[derive(Clone, Debug, Serialize)]
 pub struct CallView {
@@ -294,7 +327,7 @@ pub struct CallView {
     pub session_id: Option<SessionId>,
     pub operation_id: Option<OperationId>,
     pub state: CallState,
-    pub result: Option<ToolResult>,
+    pub result: Option<ResultView>,
     pub accepted_at: String,
     pub executed_at: Option<String>,
     pub delivered_at: Option<String>,
@@ -304,7 +337,8 @@ pub struct CallView {
 impl CallView {
     /// A call.
     #[must_use]
-    pub fn of(call: &ToolCall) -> Self {
+    pub fn of(call: &ToolCall, language: Language) -> Self {
+        let result = call.result.as_ref();
         Self {
             call_id: call.id.to_string(),
             agent: call.agent.to_string(),
@@ -315,7 +349,7 @@ impl CallView {
             session_id: call.session.clone(),
             operation_id: call.operation.clone(),
             state: call.state,
-            result: call.result.clone(),
+            result: result.map(|r| ResultView::of(r, &call.arguments, language)),
             accepted_at: instant(call.accepted_at),
             executed_at: call.executed_at.map(instant),
             delivered_at: call.delivered_at.map(instant),
@@ -352,6 +386,19 @@ impl EvidenceView {
                 json!({ "began_at": instant(*began_at), "complete": complete }),
             ),
             Seen::Unreachable { why } => (None, json!({ "why": why })),
+            Seen::Reply {
+                attempt,
+                class,
+                http_status,
+                request_id,
+                error,
+            } => (
+                None,
+                json!({
+                    "attempt": attempt, "class": class, "http_status": http_status,
+                    "request_id": request_id, "error": error,
+                }),
+            ),
         };
         Self {
             source: e.source,

@@ -4,10 +4,9 @@
 //! outcome (that is `domain`), retries, follows redirects, or touches the ledger. One attempt is one
 //! request on one fresh connection (I12). Tests: `tests/stripe/`.
 
-mod http;
 pub mod stripe;
 
-pub use http::{Stream, Wire};
+pub use crate::http::{Stream, Wire};
 
 use std::sync::Arc;
 

@@ -21,7 +21,6 @@ use hyper::header::HeaderValue;
 
 use self::read::Reader;
 use self::request::Stored;
-use super::http::{Client, Exchange, Line, Origin, Wire};
 use super::{Provider, ReadError, Ready, ResolveError, ResolveQuery};
 use crate::clock::Clock;
 use crate::config::Secret;
@@ -33,6 +32,7 @@ use crate::domain::outcome::{Expected, Outcome};
 use crate::domain::policy::Profile;
 use crate::domain::tool_call::RefundArguments;
 use crate::domain::transition::Lookup;
+use crate::http::{Client, Exchange, Line, Origin, Wire};
 
 /// How a Stripe account is reached.
 #[derive(Clone, Debug)]

@@ -1,11 +1,13 @@
 //! The look before the leap: what an action would take, or why it is refused. Changes nothing.
 
-use super::{Ask, Asked, GateError, Level, word};
+use super::{Ask, Asked, GateError, Level, Subject, by_role, proposed, word};
 use crate::domain::Instant;
-use crate::domain::guard::{self, Role, Ruling};
-use crate::domain::operation::{Closing, Operation, OperationRow};
+use crate::domain::guard::Role;
+use crate::domain::operation::{Closing, Operation};
 use crate::domain::policy::Terms;
-use crate::domain::review_event::{Person, ReviewRefusal, already_closed, may_stop};
+use crate::domain::review_event::{
+    Person, Persons, may_approve, may_close, may_correct, may_reject, may_stop,
+};
 
 /// What confirming takes, and what will be written.
 struct Takes {
@@ -26,13 +28,7 @@ pub(super) fn asked(
         Ask::Approve | Ask::Reject | Ask::Correct(_) => Role::Lead,
         Ask::Lookup | Ask::Close(_) | Ask::Stop | Ask::Note => Role::Reviewer,
     };
-    if by.role < needed {
-        return Err(GateError::NotPermitted {
-            needed,
-            name: by.name.clone(),
-            has: by.role,
-        });
-    }
+    by_role(by, needed)?;
     let row = &op.row;
     let takes = match ask {
         Ask::Lookup => takes(Level::Plain, String::new()),
@@ -45,13 +41,14 @@ pub(super) fn asked(
             )
         }
         Ask::Close(closing) => closing_takes(&op, closing, by, terms, now)?,
-        Ask::Approve | Ask::Reject => approval_takes(row, ask, by)?,
+        Ask::Approve | Ask::Reject => approval_takes(&op, ask, by, terms, now)?,
         Ask::Correct(decision) => correction_takes(&op, decision, by, terms, now)?,
     };
     let will_not = match ask {
         Ask::Lookup => "only reads; closes nothing",
         Ask::Approve if row.held => "an engine then sends it once, with its own key",
-        Ask::Close(_) | Ask::Approve | Ask::Reject | Ask::Stop | Ask::Correct(_) | Ask::Note => {
+        Ask::Reject => "does not call the provider; nothing is sent",
+        Ask::Close(_) | Ask::Approve | Ask::Stop | Ask::Correct(_) | Ask::Note => {
             "does not call the provider"
         }
     };
@@ -65,7 +62,7 @@ pub(super) fn asked(
         typed_ref: takes.typed_ref,
         will,
         will_not,
-        op,
+        subject: Subject::Row(Box::new(op)),
     })
 }
 
@@ -84,18 +81,13 @@ fn closing_takes(
     terms: &Terms,
     now: Instant,
 ) -> Result<Takes, GateError> {
-    if op.row.status.is_closed() {
-        return Err(already_closed(&op.row, closing).into());
-    }
     let word = word(terms, closing);
-    match guard::closing(op, closing, terms, now) {
-        Ruling::Refused { why, .. } => Err(GateError::Rule(why)),
-        Ruling::OnePerson => Ok(takes(
+    match may_close(op, closing, by, terms, now)? {
+        Persons::One => Ok(takes(
             Level::TokenAndNote,
             format!("status: {word}, closed by {}", by.name),
         )),
-        Ruling::SecondPerson { .. } if by.alone => Err(ReviewRefusal::NobodyElse.into()),
-        Ruling::SecondPerson { typed_ref } => Ok(Takes {
+        Persons::Two { typed_ref } => Ok(Takes {
             level: Level::SecondPerson,
             typed_ref,
             will: format!("a proposal to close as {word}; another lead decides"),
@@ -103,20 +95,27 @@ fn closing_takes(
     }
 }
 
-fn approval_takes(row: &OperationRow, ask: Ask, by: &Person) -> Result<Takes, GateError> {
-    let what = match (&row.proposal, row.held) {
-        (_, true) => "the held row",
-        (Some(_), false) => "the proposal",
-        (None, false) => return Err(ReviewRefusal::NothingToApprove.into()),
-    };
+fn approval_takes(
+    op: &Operation,
+    ask: Ask,
+    by: &Person,
+    terms: &Terms,
+    now: Instant,
+) -> Result<Takes, GateError> {
     let verb = if ask == Ask::Approve {
+        may_approve(op, by, terms, now)?;
         "approves"
     } else {
+        may_reject(op)?;
         "rejects"
+    };
+    let what = match op.row.proposal.as_ref().filter(|_| !op.row.held) {
+        None => "the held row".to_owned(),
+        Some(p) => proposed(p, terms),
     };
     Ok(takes(
         Level::TokenAndNote,
-        format!("{} {verb} {what}", by.name),
+        format!("{} {verb}: {what}", by.name),
     ))
 }
 
@@ -127,14 +126,12 @@ fn correction_takes(
     terms: &Terms,
     now: Instant,
 ) -> Result<Takes, GateError> {
-    match guard::correcting(op, decision, terms, now) {
-        Ruling::Refused { why, .. } => Err(GateError::Rule(why)),
-        Ruling::OnePerson => Ok(takes(
+    match may_correct(op, decision, by, terms, now)? {
+        Persons::One => Ok(takes(
             Level::TokenAndNote,
             "a correction, as a second decision in the history".into(),
         )),
-        Ruling::SecondPerson { .. } if by.alone => Err(ReviewRefusal::NobodyElse.into()),
-        Ruling::SecondPerson { .. } => Ok(takes(
+        Persons::Two { .. } => Ok(takes(
             Level::SecondPerson,
             "a proposed correction; another lead decides".into(),
         )),

@@ -1,36 +1,34 @@
 //! Review: the only way a person changes anything.
 //!
-//! Owns: who somebody is and may do, the look before the leap, guarded lookups, and carrying a
-//! decision into the ledger with its note and version. Never: sends anything but reads to a
-//! provider. The screen and the CLI both come through here. Tests: `tests/cli_ops.rs`, `tests/wire.rs`,
+//! Owns: who somebody is and may do, and carrying a decision into the ledger with its note and what its
+//! maker looked at. `asking` is the look before the leap, `lookup` the guarded lookups, `desk` claims
+//! and snoozes, `lead` tools and the clock, `packet` what the provider's support needs. Never: sends
+//! anything but reads to a provider. The screen and the CLI both come through here. Tests:
+//! `tests/review.rs`, `tests/cli_ops.rs`, `tests/cli_desk.rs`, `tests/wire.rs`,
 //! `tests/protocol/deciding.rs`.
 
 mod asking;
 mod desk;
 mod lead;
+mod lookup;
 pub mod packet;
+mod showing;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::clock::Clock;
-use crate::domain::evidence::Source;
 use crate::domain::guard::{self, Role, Ruling};
-use crate::domain::ids::Actor;
 use crate::domain::ids::{OperationId, ProviderName, ProviderRef, ReviewerName, ToolName};
-use crate::domain::operation::{Closing, Operation};
+use crate::domain::operation::{Closing, LookedAt, Operation, OperationRow, Proposal, Waiting};
 use crate::domain::policy::Terms;
-use crate::domain::review_event::{Act, Decision, Fetched, Person, ReviewRefusal, TypedRef};
+use crate::domain::review_event::{Act, Decision, Person, ReviewRefusal, may_close};
 use crate::domain::text::SafeText;
-use crate::domain::transition::{Event, Lookup, Next, Observed, Refusal, Step};
-use crate::ledger::{LedgerError, LookupBusy, SharedLedger, mark_taken};
+use crate::domain::transition::{Event, Next, Refusal, Step};
+use crate::ledger::{LedgerError, LookupBusy, SharedLedger, ToolState};
 use crate::provider::SharedProvider;
 
-/// A read token further away than this is refused instead of waited for.
-const LONGEST_READ_WAIT: Duration = Duration::from_secs(1);
-/// How often somebody else may take the token first.
-const READ_WAITS: u32 = 5;
+pub use lookup::MOST_LOOKUPS;
 
 /// Why the gate did not do it.
 #[derive(Debug, thiserror::Error)]
@@ -55,6 +53,8 @@ pub enum GateError {
     NoProvider(ProviderName),
     #[error("tool {0} is not configured here")]
     NoTool(ToolName),
+    #[error("{asked} rows are marked; at most {MOST_LOOKUPS} are looked up at once")]
+    TooMany { asked: usize },
     #[error("{0}")]
     Rule(String),
     #[error(transparent)]
@@ -86,10 +86,19 @@ pub enum Level {
     SecondPerson,
 }
 
+/// What a question is about.
+#[derive(Clone, Debug)]
+pub enum Subject {
+    Row(Box<Operation>),
+    /// To be looked up; nothing else is ever done to several rows at once (U18).
+    Rows(Vec<OperationRow>),
+    Tool(ToolState),
+}
+
 /// The gate's answer before anything is done.
 #[derive(Clone, Debug)]
 pub struct Asked {
-    pub op: Operation,
+    pub subject: Subject,
     pub level: Level,
     /// What will be written, or sent for a lookup; one line each.
     pub will: Vec<String>,
@@ -178,6 +187,12 @@ impl Gate {
             .ok_or_else(|| GateError::NoTool(tool.clone()))
     }
 
+    /// The terms of all tools that are configured here.
+    #[must_use]
+    pub fn all_terms(&self) -> &BTreeMap<ToolName, Terms> {
+        &self.terms
+    }
+
     /// Which closings are allowed now, and why not the others.
     ///
     /// # Errors
@@ -195,19 +210,19 @@ impl Gate {
     pub async fn ask(&self, id: &OperationId, ask: Ask, by: &Person) -> Result<Asked, GateError> {
         let op = self.operation(id).await?;
         let terms = self.terms(&op.row.tool)?;
-        let requests = match ask {
-            Ask::Lookup => self.provider(&op.row.provider)?.lookup_requests(&op.row),
-            Ask::Close(_)
-            | Ask::Approve
-            | Ask::Reject
-            | Ask::Stop
-            | Ask::Correct(_)
-            | Ask::Note => Vec::new(),
+        let requests = if ask == Ask::Lookup {
+            by_role(by, Role::Reviewer)?;
+            if let Some(busy) = self.ledger.lookup_busy(id).await? {
+                return Err(busy.into());
+            }
+            self.provider(&op.row.provider)?.lookup_requests(&op.row)
+        } else {
+            Vec::new()
         };
         asking::asked(op, ask, by, terms, requests, self.clock.now())
     }
 
-    /// Carries out a decision that the person confirmed on `version`.
+    /// Carries out a decision that the person confirmed on what they `looked_at`.
     ///
     /// # Errors
     /// The refusal of the rules, with nothing changed.
@@ -217,7 +232,7 @@ impl Gate {
         ask: Ask,
         by: &Person,
         note: &str,
-        version: Option<i64>,
+        looked_at: Option<LookedAt>,
         typed: Option<ProviderRef>,
     ) -> Result<Decided, GateError> {
         let op = self.operation(id).await?;
@@ -225,7 +240,13 @@ impl Gate {
             Ask::Lookup => return Err(GateError::Rule("a lookup is not a decision".into())),
             Ask::Close(decision) => {
                 let typed = match typed {
-                    Some(id) if decision == Closing::Succeeded => Some(self.fetch(&op, id).await?),
+                    Some(id) if decision == Closing::Succeeded => {
+                        // Nothing is read at the provider for what will be refused anyway.
+                        by_role(by, Role::Reviewer)?;
+                        let terms = self.terms(&op.row.tool)?;
+                        may_close(&op, decision, by, terms, self.clock.now())?;
+                        Some(self.fetch(&op, id).await?)
+                    }
                     Some(_) | None => None,
                 };
                 Act::Close { decision, typed }
@@ -236,98 +257,26 @@ impl Gate {
             Ask::Correct(decision) => Act::Correct { decision },
             Ask::Note => Act::Note,
         };
-        let note = SafeText::new(note);
+        // The step succeeds only if this is what was read (`Decision::looked_at`).
+        let waited = looked_at.as_ref().and_then(|l| l.waiting.clone());
+        let proposal = op.row.proposal.filter(|p| {
+            let mark = Waiting::Proposal(p.mark());
+            waited.as_ref() == Some(&mark)
+        });
         let event = Event::Decided(Decision {
             by: by.clone(),
-            note,
-            version,
+            note: SafeText::new(note),
+            looked_at,
             act,
         });
         let step = self.apply(id, event).await?;
         let proposed = step.next == Next::Proposed;
-        let says = says(&step, ask, self.terms(&op.row.tool)?);
+        let says = says(&step, ask, self.terms(&op.row.tool)?, proposal.as_ref());
         Ok(Decided {
             op: step.op,
             proposed,
             says,
         })
-    }
-
-    /// A guarded lookup: one at a time, a cooldown, the read budget; only reads; closes nothing.
-    ///
-    /// # Errors
-    /// Why it may not run now.
-    pub async fn lookup(&self, id: &OperationId, by: &Person) -> Result<Decided, GateError> {
-        if by.role < Role::Reviewer {
-            let needed = Role::Reviewer;
-            return Err(GateError::NotPermitted {
-                needed,
-                name: by.name.clone(),
-                has: by.role,
-            });
-        }
-        let op = self.operation(id).await?;
-        let provider = self.provider(&op.row.provider)?;
-        self.bound(provider).await?;
-        self.ledger.begin_lookup(id, &by.name).await??;
-        if let Err(error) = self.read_token(&op.row.provider).await {
-            self.ledger.end_lookup(id).await?;
-            return Err(error);
-        }
-        let seen = provider.lookup(&op.row).await;
-        let observed = Observed {
-            source: Source::ReviewLookup,
-            actor: Actor::Reviewer(by.name.clone()),
-            seen: seen.clone(),
-        };
-        let step = self.apply(id, Event::Observed(observed)).await;
-        self.ledger.end_lookup(id).await?;
-        let step = step?;
-        let says = match (&seen, step.op.row.verdict) {
-            (Lookup::Unreachable { why }, _) => format!("the provider did not answer: {why}"),
-            (_, Some(verdict)) => format!("verdict: {}", verdict.as_str()),
-            (_, None) => {
-                "nothing of ours was found; too early to prove that nothing exists".to_owned()
-            }
-        };
-        Ok(Decided {
-            op: step.op,
-            proposed: false,
-            says,
-        })
-    }
-
-    /// Whether the provider configured here is the one this ledger was sent to: the answers of another
-    /// one would prove nothing (I17).
-    async fn bound(&self, provider: &SharedProvider) -> Result<(), GateError> {
-        let stamps = self.ledger.stamps().await?;
-        let stamp = stamps.iter().find(|s| s.provider == *provider.name());
-        match stamp {
-            Some(s) if s.origin != provider.origin() || s.mode != provider.mode() => {
-                Err(GateError::Ledger(LedgerError::Bound {
-                    stamped: format!("{} ({}) at {}", s.provider, s.mode, s.origin),
-                    configured: format!(
-                        "{} ({}) at {}",
-                        provider.name(),
-                        provider.mode(),
-                        provider.origin()
-                    ),
-                }))
-            }
-            Some(_) | None => Ok(()),
-        }
-    }
-
-    /// One read of the provider's budget; a short wait is waited out.
-    async fn read_token(&self, provider: &ProviderName) -> Result<(), GateError> {
-        for _ in 0..READ_WAITS {
-            match self.ledger.take_read(provider).await? {
-                Ok(()) => return Ok(()),
-                Err(wait) if wait > LONGEST_READ_WAIT => return Err(GateError::ReadBudget(wait)),
-                Err(wait) => self.clock.sleep(wait).await,
-            }
-        }
-        Err(GateError::ReadBudget(LONGEST_READ_WAIT))
     }
 
     async fn operation(&self, id: &OperationId) -> Result<Operation, GateError> {
@@ -341,25 +290,6 @@ impl Gate {
         self.providers
             .get(name)
             .ok_or_else(|| GateError::NoProvider(name.clone()))
-    }
-
-    async fn fetch(&self, op: &Operation, id: ProviderRef) -> Result<TypedRef, GateError> {
-        let provider = self.provider(&op.row.provider)?;
-        self.bound(provider).await?;
-        let fetched = match provider.fetch(&id).await {
-            Ok(Some(object)) => {
-                let refs = [object.id.clone()];
-                let owners = self.ledger.owners(&op.row.provider, &refs).await?;
-                let marked = mark_taken(vec![object], &owners, &op.row.id).pop();
-                marked.map_or(Fetched::NotFound, |(object, taken)| Fetched::Object {
-                    object,
-                    taken,
-                })
-            }
-            Ok(None) => Fetched::NotFound,
-            Err(_) => Fetched::Unreachable,
-        };
-        Ok(TypedRef { id, fetched })
     }
 
     async fn apply(&self, id: &OperationId, event: Event) -> Result<Step, GateError> {
@@ -380,16 +310,49 @@ pub fn word(terms: &Terms, closing: Closing) -> &'static str {
     }
 }
 
-fn says(step: &Step, ask: Ask, terms: &Terms) -> String {
+/// What is proposed, in one piece: `refunded, proposed by anna at 2026-01-31 14:03:22Z`.
+#[must_use]
+pub fn proposed(p: &Proposal, terms: &Terms) -> String {
+    let word = word(terms, p.decision);
+    let how = if p.correction {
+        format!("a correction to {word}")
+    } else {
+        word.to_owned()
+    };
+    let id = p
+        .provider_ref
+        .as_ref()
+        .map_or_else(String::new, |id| format!(" with {id}"));
+    let at = p.at.format("%Y-%m-%d %H:%M:%SZ");
+    format!("{how}{id}, proposed by {} at {at}", p.by)
+}
+
+fn by_role(by: &Person, needed: Role) -> Result<(), GateError> {
+    if by.role >= needed {
+        return Ok(());
+    }
+    Err(GateError::NotPermitted {
+        needed,
+        name: by.name.clone(),
+        has: by.role,
+    })
+}
+
+fn says(step: &Step, ask: Ask, terms: &Terms, decided: Option<&Proposal>) -> String {
     let id = &step.op.row.id;
+    let status = step.op.row.status.as_str();
+    let what = decided.map_or_else(
+        || "the held row".to_owned(),
+        |p| format!("({})", proposed(p, terms)),
+    );
     match (ask, step.next) {
         (_, Next::Proposed) => format!("{id}: proposed; another lead has to approve it"),
         (Ask::Close(closing), _) => format!("{id}: closed as {}", word(terms, closing)),
         (Ask::Stop, _) => format!("{id}: stopped; it is unknown now and nothing more is sent"),
         (Ask::Approve, Next::Due) => format!("{id}: approved; an engine sends it"),
-        (Ask::Approve, _) => format!("{id}: approved; it is {}", step.op.row.status.as_str()),
-        (Ask::Reject, _) => format!("{id}: rejected"),
-        (Ask::Correct(_), _) => format!("{id}: corrected; it is {}", step.op.row.status.as_str()),
+        (Ask::Approve, _) => format!("{id}: approved {what}; it is {status}"),
+        (Ask::Reject, _) => format!("{id}: rejected {what}"),
+        (Ask::Correct(_), _) => format!("{id}: corrected; it is {status}"),
         (Ask::Note, _) => format!("{id}: noted"),
         (Ask::Lookup, _) => format!("{id}: looked up"),
     }

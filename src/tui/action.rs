@@ -4,14 +4,17 @@
 //! to a write. Never: decides whether something is allowed (`review` does). Tests:
 //! `tests/tui_safety.rs`, `tests/tui_rules.rs`.
 
+pub use crate::domain::operation::LookedAt;
 pub use crate::domain::review_event::Person;
-pub use crate::review::{Ask, Asked, Decided, Level};
+pub use crate::review::{Ask, Asked, Level, Subject};
 
-use crate::domain::ids::OperationId;
+use crate::domain::Instant;
+use crate::domain::ids::{OperationId, ToolName};
 use crate::domain::operation::{Closing, Contradiction, OperationRow, Status};
 
 /// One thing a key can mean. Lower case looks, upper case acts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::VariantArray)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::VariantArray, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Action {
     Down,
     Up,
@@ -52,6 +55,9 @@ pub enum Action {
     Pause,
     Times,
     Wide,
+    /// A shorter, a longer span of the report.
+    Shorter,
+    Longer,
     /// Timeline or evidence, in the detail.
     Evidence,
     /// Marks the row for copy, export and lookups; never for closing (U18).
@@ -60,6 +66,8 @@ pub enum Action {
     CopyKey,
     CopyRef,
     CopyJson,
+    /// Copies what the pager shows.
+    CopyText,
     /// Shows the provider's link.
     Link,
     /// Shows the support packet.
@@ -96,6 +104,12 @@ pub enum Action {
 }
 
 impl Action {
+    /// Its name on the `:` line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+
     /// Whether it asks for something that leaves the screen: these keys are frozen to a row.
     #[must_use]
     pub fn acts(self) -> bool {
@@ -113,7 +127,13 @@ impl Action {
         )
     }
 
-    /// What it asks of the gate on `row`.
+    /// Whether it is done at once, without a dialog: it decides nothing, but others see it.
+    #[must_use]
+    pub fn is_desk(self) -> bool {
+        matches!(self, Self::Claim | Self::Snooze)
+    }
+
+    /// What it asks of the gate on `row`; nothing for what is about a tool.
     #[must_use]
     pub fn ask(self, row: &OperationRow) -> Option<Ask> {
         Some(match self {
@@ -171,49 +191,94 @@ pub struct Permit(());
 impl Permit {
     /// Freezes what an action key was pressed on; nothing later reads the cursor again (U2).
     #[must_use]
-    pub fn freeze(
-        &self,
-        operation: OperationId,
-        version: i64,
-        ask: Ask,
-        by: Person,
-        environment: String,
-    ) -> Frozen {
+    pub fn freeze(&self, target: Target, by: Person, environment: String) -> Frozen {
         Frozen {
-            operation,
-            version,
-            ask,
+            target,
             by,
             environment,
         }
     }
 }
 
-/// Operation, version, action, reviewer and environment at the moment of the key press.
+/// What an action is about. To several rows only reading is ever done (U18).
+#[derive(Clone, Debug, PartialEq)]
+pub enum Target {
+    /// One row as it was looked at, and what is asked about it.
+    Row {
+        operation: OperationId,
+        looked_at: LookedAt,
+        ask: Ask,
+    },
+    /// Marked rows, to be looked up one after another.
+    Rows(Vec<OperationId>),
+    /// One row, for a claim or a snooze.
+    Desk(OperationId),
+    /// A tool, and who has paused it and why, as the screen showed it; paused by nobody it is to be
+    /// paused, else resumed.
+    Tool {
+        tool: ToolName,
+        paused: Option<(String, String)>,
+    },
+}
+
+/// What the desk is to do with a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wish {
+    Claim,
+    Release,
+    Snooze(Instant),
+}
+
+/// Target, reviewer and environment at the moment of the key press.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Frozen {
-    operation: OperationId,
-    version: i64,
-    ask: Ask,
+    target: Target,
     by: Person,
     environment: String,
 }
 
 impl Frozen {
     #[must_use]
-    pub fn operation(&self) -> &OperationId {
-        &self.operation
+    pub fn target(&self) -> &Target {
+        &self.target
     }
 
-    /// The version of the row that the person looked at.
+    /// The one row it is about.
     #[must_use]
-    pub fn version(&self) -> i64 {
-        self.version
+    pub fn operation(&self) -> Option<&OperationId> {
+        match &self.target {
+            Target::Row { operation, .. } | Target::Desk(operation) => Some(operation),
+            Target::Rows(_) | Target::Tool { .. } => None,
+        }
     }
 
+    /// The rows it is about.
     #[must_use]
-    pub fn ask(&self) -> Ask {
-        self.ask
+    pub fn operations(&self) -> Vec<OperationId> {
+        match &self.target {
+            Target::Row { operation, .. } | Target::Desk(operation) => vec![operation.clone()],
+            Target::Rows(rows) => rows.clone(),
+            Target::Tool { .. } => Vec::new(),
+        }
+    }
+
+    /// What the person had before their eyes.
+    #[must_use]
+    pub fn looked_at(&self) -> Option<&LookedAt> {
+        match &self.target {
+            Target::Row { looked_at, .. } => Some(looked_at),
+            Target::Rows(_) | Target::Desk(_) | Target::Tool { .. } => None,
+        }
+    }
+
+    /// What is asked about a row, or about several.
+    #[must_use]
+    pub fn ask(&self) -> Option<Ask> {
+        match &self.target {
+            Target::Row { ask, .. } => Some(*ask),
+            Target::Rows(_) => Some(Ask::Lookup),
+            Target::Desk(_) | Target::Tool { .. } => None,
+        }
     }
 
     #[must_use]
@@ -227,18 +292,24 @@ impl Frozen {
         &self.environment
     }
 
-    /// The same target after the person has read the row again at `version`.
+    /// The same target after the person has read the row again as it is now.
     #[must_use]
-    pub fn reread(&self, version: i64) -> Self {
-        Self {
-            version,
-            ..self.clone()
+    pub fn reread(&self, now: LookedAt) -> Self {
+        let mut again = self.clone();
+        if let Target::Row { looked_at, .. } = &mut again.target {
+            *looked_at = now;
         }
+        again
     }
 
-    /// Whether the action decides about money; a lookup reads and a note only tells.
+    /// Whether the action decides about money, or whether money is sent; a lookup reads, a note and a
+    /// claim only tell.
     #[must_use]
     pub fn is_money(&self) -> bool {
-        !matches!(self.ask, Ask::Lookup | Ask::Note)
+        match &self.target {
+            Target::Row { ask, .. } => !matches!(ask, Ask::Lookup | Ask::Note),
+            Target::Tool { .. } => true,
+            Target::Rows(_) | Target::Desk(_) => false,
+        }
     }
 }

@@ -1,29 +1,32 @@
 //! What `update` wants done, and the tasks that do it.
 //!
-//! Owns: the closed [`Effect`] enum and [`Runner`], which reads the ledger, asks the gate and sends
-//! the answers back through a bounded channel. Never: draws, decides, or runs on the UI task (U43).
+//! Owns: the closed [`Effect`] enum and [`Runner`], which reads the ledger and sends the answers back
+//! through a bounded channel; what goes through the gate stands in `effect/acting.rs`. Never: draws, decides, or runs on the UI task (U43).
 //! A panic in a task becomes an answer, so that the screen never waits for ever. Tests:
 //! `tests/tui_terminal.rs`.
 
+mod acting;
+mod boards;
+mod tell;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Mutex, Semaphore, mpsc};
 
-use super::action::{Ask, Frozen};
+use super::action::{Frozen, Wish};
+use super::board::{Asking, BoardQuery};
 use super::message::{
-    DetailView, Edge, Engines, Failure, Loaded, Message, PageQuery, Standing, Tab,
+    DetailView, Edge, Engines, Failure, Loaded, Message, PageQuery, Standing, Told,
 };
 use crate::clock::Clock;
-use crate::domain::earlier;
 use crate::domain::guard;
 use crate::domain::ids::{OperationId, ProviderRef, ToolName};
 use crate::domain::policy::{CircuitState, Terms};
-use crate::domain::review_event::ReviewRefusal;
+use crate::domain::{Instant, earlier};
 use crate::ledger::{LedgerError, SharedLedger};
-use crate::review::{Gate, GateError};
+use crate::review::Gate;
 
 /// How many of the review list's first rows are watched for the bell.
 const WATCHED: u32 = 100;
@@ -43,6 +46,8 @@ pub enum Effect {
         serial: u64,
         id: OperationId,
     },
+    /// A reading for a board.
+    Board(Box<Asking<BoardQuery>>),
     Ask {
         serial: u64,
         frozen: Frozen,
@@ -53,10 +58,30 @@ pub enum Effect {
         note: String,
         typed: Option<ProviderRef>,
     },
+    /// One row or several, as frozen.
     Lookup {
         serial: u64,
         frozen: Frozen,
     },
+    /// Pauses or resumes the frozen tool.
+    Switch {
+        serial: u64,
+        frozen: Frozen,
+        note: String,
+    },
+    /// Claims, gives back or puts off the frozen row.
+    Desk {
+        frozen: Frozen,
+        wish: Wish,
+    },
+    /// A text that only ledger and gate can make.
+    Tell {
+        serial: u64,
+        what: Told,
+        ids: Vec<OperationId>,
+    },
+    /// To the terminal's clipboard.
+    Copy(String),
     /// Bell and desktop notice, already harmless text.
     Ring(String),
     Suspend,
@@ -71,7 +96,10 @@ impl Effect {
     /// Whether it can change anything beyond the screen (U51).
     #[must_use]
     pub fn writes(&self) -> bool {
-        matches!(self, Self::Decide { .. } | Self::Lookup { .. })
+        matches!(
+            self,
+            Self::Decide { .. } | Self::Lookup { .. } | Self::Switch { .. } | Self::Desk { .. }
+        )
     }
 }
 
@@ -87,6 +115,8 @@ impl PartialEq for Query {
             && a.sort == b.sort
             && a.ascending == b.ascending
             && a.after == b.after
+            && a.from == b.from
+            && a.budget == b.budget
             && a.limit == b.limit
     }
 }
@@ -96,12 +126,16 @@ impl PartialEq for Query {
 pub struct Load {
     pub generation: u64,
     pub query: Box<Query>,
-    /// Rows on the screen, which are read even where they left the page.
-    pub shown: Vec<OperationId>,
+    /// Rows on the screen, which are read even where they left the page, each with the number of its
+    /// last audit entry: only those that moved since are read.
+    pub shown: Vec<(OperationId, i64)>,
     /// Also read the head of the review list, for the bell.
     pub review: bool,
 }
 
+/// A reading is not repeated where nothing was committed since; but some of it depends on the time
+/// (what is urgent, which engines live), so that it is never older than this (real time).
+const REREAD: Duration = Duration::from_secs(10);
 /// Tasks that may wait for the ledger or a provider at once.
 const TASKS: usize = 16;
 
@@ -110,9 +144,19 @@ const TASKS: usize = 16;
 pub struct Runner {
     slots: Arc<Semaphore>,
     pub ledger: SharedLedger,
-    gate: Gate,
+    pub(super) gate: Gate,
     pub clock: Clock,
-    answers: mpsc::Sender<Message>,
+    pub(super) answers: mpsc::Sender<Message>,
+    last: Arc<Mutex<Option<Last>>>,
+    last_board: Arc<Mutex<Option<boards::Last>>>,
+}
+
+/// The last reading that was answered.
+struct Last {
+    load: Load,
+    /// Of the ledger, from before it was read.
+    version: i64,
+    at: tokio::time::Instant,
 }
 
 impl Runner {
@@ -130,6 +174,8 @@ impl Runner {
             gate,
             clock,
             answers,
+            last: Arc::default(),
+            last_board: Arc::default(),
         }
     }
 
@@ -175,12 +221,9 @@ impl Runner {
                 let result = self.detail(&id).await.map_err(|e| e.to_string());
                 Some(Message::Detail { serial, id, result })
             }
+            Effect::Board(asking) => Some(self.board(*asking).await),
             Effect::Ask { serial, frozen } => {
-                let id = frozen.operation();
-                let result = match self.gate.ask(id, frozen.ask(), frozen.by()).await {
-                    Ok(asked) => Ok(Box::new(asked)),
-                    Err(error) => Err(self.failure(id, &error).await.why),
-                };
+                let result = self.ask(&frozen).await.map(Box::new);
                 Some(Message::Asked { serial, result })
             }
             Effect::Decide {
@@ -189,34 +232,45 @@ impl Runner {
                 note,
                 typed,
             } => {
-                let (id, by) = (frozen.operation(), frozen.by());
-                let version = match frozen.ask() {
-                    // A note says nothing about the row's state, so nobody can come too late with it.
-                    Ask::Note => None,
-                    _ => Some(frozen.version()),
-                };
-                let done = self
-                    .gate
-                    .decide(id, frozen.ask(), by, &note, version, typed);
-                Some(self.done(serial, id, done).await)
+                let result = self.decide(&frozen, &note, typed).await;
+                Some(Message::Done { serial, result })
             }
             Effect::Lookup { serial, frozen } => {
-                let id = frozen.operation();
-                Some(
-                    self.done(serial, id, self.gate.lookup(id, frozen.by()))
-                        .await,
-                )
+                let result = self.look_up(serial, &frozen).await;
+                Some(Message::Done { serial, result })
             }
-            Effect::Ring(_) | Effect::Suspend | Effect::Redraw | Effect::Stop | Effect::Leave => {
-                None
+            Effect::Switch {
+                serial,
+                frozen,
+                note,
+            } => {
+                let result = self.switch(&frozen, &note).await;
+                Some(Message::Done { serial, result })
             }
+            Effect::Desk { frozen, wish } => {
+                Some(Message::AtDesk(self.at_desk(&frozen, wish).await))
+            }
+            Effect::Tell { serial, what, ids } => {
+                let result = self.tell(what, &ids).await;
+                Some(Message::Told {
+                    serial,
+                    what,
+                    result,
+                })
+            }
+            Effect::Copy(_)
+            | Effect::Ring(_)
+            | Effect::Suspend
+            | Effect::Redraw
+            | Effect::Stop
+            | Effect::Leave => None,
         }
     }
 
     async fn load(&self, load: Load) -> Message {
         let generation = load.generation;
         match self.try_load(load).await {
-            Ok(loaded) => Message::Loaded(Box::new(loaded)),
+            Ok(message) => message,
             Err(error) => Message::LoadFailed {
                 generation,
                 why: error.to_string(),
@@ -224,32 +278,41 @@ impl Runner {
         }
     }
 
-    async fn try_load(&self, load: Load) -> Result<Loaded, LedgerError> {
-        let as_of = self.clock.now();
-        let query = &load.query.0;
-        let counts = self.ledger.counts().await?;
-        let page = self.ledger.page(query).await?;
+    async fn try_load(&self, load: Load) -> Result<Message, LedgerError> {
+        let (as_of, at) = (self.clock.now(), tokio::time::Instant::now());
+        let version = self.ledger.version().await?;
+        let mut last = self.last.lock().await;
+        let same = |l: &Last| l.load == load && l.version == version && l.at.elapsed() < REREAD;
+        if last.as_ref().is_some_and(same) {
+            let generation = load.generation;
+            return Ok(Message::Unchanged { generation, as_of });
+        }
+        *last = None;
+        let loaded = self.read(load.clone(), as_of).await?;
+        *last = Some(Last { load, version, at });
+        Ok(Message::Loaded(Box::new(loaded)))
+    }
+
+    async fn read(&self, load: Load, as_of: Instant) -> Result<Loaded, LedgerError> {
+        let present = self.ledger.page(&load.query.0);
+        // What has nothing to do with each other is read at the same time.
+        let (counts, page, review, engines, standing) = tokio::try_join!(
+            self.ledger.counts(),
+            present,
+            self.review(load.review),
+            self.engines(),
+            self.standing(),
+        )?;
         let present: BTreeSet<&OperationId> = page.rows.iter().map(|l| &l.row.id).collect();
-        let missing: Vec<OperationId> = load
+        let missing: Vec<(OperationId, i64)> = load
             .shown
             .into_iter()
-            .filter(|id| !present.contains(id))
+            .filter(|(id, _)| !present.contains(id))
             .collect();
         let others = if missing.is_empty() {
             Vec::new()
         } else {
-            self.ledger.rows(&missing).await?
-        };
-        let review = if load.review {
-            let head = PageQuery {
-                tab: Tab::Review,
-                limit: WATCHED,
-                ..PageQuery::default()
-            };
-            let rows = self.ledger.page(&head).await?.rows;
-            Some(rows.into_iter().map(|l| l.row.id).collect())
-        } else {
-            None
+            self.ledger.moved(&missing).await?
         };
         let tools = page
             .rows
@@ -264,10 +327,18 @@ impl Runner {
             others,
             review,
             tools,
-            engines: self.engines().await?,
-            standing: self.standing().await?,
+            engines,
+            standing,
             page,
         })
+    }
+
+    /// The head of the review list, for the bell.
+    async fn review(&self, wanted: bool) -> Result<Option<Vec<OperationId>>, LedgerError> {
+        if !wanted {
+            return Ok(None);
+        }
+        self.ledger.review_head(WATCHED).await.map(Some)
     }
 
     fn tools<'a>(&self, names: impl Iterator<Item = &'a ToolName>) -> BTreeMap<ToolName, Terms> {
@@ -306,6 +377,7 @@ impl Runner {
             Some(Standing {
                 tool: state.tool,
                 why,
+                paused: state.paused,
             })
         });
         Ok(standing.collect())
@@ -338,39 +410,6 @@ impl Runner {
             detail,
         })))
     }
-
-    async fn done(
-        &self,
-        serial: u64,
-        id: &OperationId,
-        work: impl Future<Output = Result<crate::review::Decided, GateError>>,
-    ) -> Message {
-        let result = match work.await {
-            Ok(decided) => Ok(Box::new(decided)),
-            Err(error) => Err(self.failure(id, &error).await),
-        };
-        Message::Done { serial, result }
-    }
-
-    /// A lost race names who won and when (U23).
-    async fn failure(&self, id: &OperationId, error: &GateError) -> Failure {
-        let mut why = error.to_string();
-        let moved_to = match error {
-            GateError::Refused(ReviewRefusal::MovedOn { now, .. }) => Some(*now),
-            GateError::Refused(
-                ReviewRefusal::ClosedSame { .. } | ReviewRefusal::ClosedOther { .. },
-            ) => {
-                let rows = self.ledger.rows(std::slice::from_ref(id)).await;
-                let closed = rows.ok().and_then(|r| r.first().and_then(|r| r.closed_at));
-                if let Some(at) = closed {
-                    why = format!("{why} (at {})", at.format("%Y-%m-%d %H:%M:%SZ"));
-                }
-                None
-            }
-            _ => None,
-        };
-        Failure { why, moved_to }
-    }
 }
 
 /// The answer where the task itself is lost.
@@ -393,19 +432,31 @@ fn lost(effect: &Effect, why: &str) -> Option<Message> {
             id: id.clone(),
             result: Err(why()),
         },
+        Effect::Board(asking) => boards::lost(asking, why()),
         Effect::Ask { serial, .. } => Message::Asked {
             serial: *serial,
             result: Err(why()),
         },
-        Effect::Decide { serial, .. } | Effect::Lookup { serial, .. } => Message::Done {
+        Effect::Desk { .. } => Message::AtDesk(Err(why())),
+        Effect::Decide { serial, .. }
+        | Effect::Lookup { serial, .. }
+        | Effect::Switch { serial, .. } => Message::Done {
             serial: *serial,
             result: Err(Failure {
                 why: format!("{}; look at the row before you act again", why()),
                 moved_to: None,
             }),
         },
-        Effect::Ring(_) | Effect::Suspend | Effect::Redraw | Effect::Stop | Effect::Leave => {
-            return None;
-        }
+        Effect::Tell { serial, what, .. } => Message::Told {
+            serial: *serial,
+            what: *what,
+            result: Err(why()),
+        },
+        Effect::Copy(_)
+        | Effect::Ring(_)
+        | Effect::Suspend
+        | Effect::Redraw
+        | Effect::Stop
+        | Effect::Leave => return None,
     })
 }

@@ -1,7 +1,6 @@
 //! The loop that drives the two pure hearts: messages in, effects out, frames when something changed.
 //!
-//! Owns: pacing (at most 30 frames a second, none where nothing changed), signals, leaving. Never:
-//! reads the ledger or waits for anything but its own channels (U43). Tests: the PTY stories.
+//! Owns: what wakes it (when is `pacing`'s), signals, leaving. Never: reads the ledger or waits for anything but its own channels (U43). Tests: the PTY stories.
 
 use std::future::Future;
 use std::io;
@@ -13,22 +12,17 @@ use crossterm::event::{Event, EventStream};
 use futures_util::{FutureExt as _, Stream};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::{Interval, MissedTickBehavior, Sleep, interval, sleep};
+use tokio::time::{Interval, MissedTickBehavior, interval, sleep, sleep_until};
 
 use super::TuiError;
 use super::effect::{Effect, Runner};
 use super::input;
 use super::message::{EngineHealth, Message};
 use super::model::{Model, Stage};
+use super::pacing::{self, Drawing, Reading};
 use super::terminal::{self, Screen};
 use super::update::{awaits_first_frame, start, update};
 
-/// Between two frames.
-const FRAME: Duration = Duration::from_millis(33);
-/// Time for the answer to a key to be in the same frame as the key.
-const SETTLE: Duration = Duration::from_millis(4);
-/// Between two readings that the ledger's hints ask for.
-const HINT: Duration = Duration::from_millis(200);
 const BEAT: Duration = Duration::from_secs(1);
 /// How often the terminal is asked whether it is still there.
 const PULSE: Duration = Duration::from_millis(500);
@@ -119,8 +113,6 @@ fn left_behind(model: &Model) -> String {
 
 /// Everything with a pace.
 struct Pace {
-    frames: Interval,
-    hints: Interval,
     beat: Interval,
     pulse: Interval,
     refresh: Interval,
@@ -134,11 +126,9 @@ impl Pace {
             interval
         };
         Self {
-            frames: every(FRAME),
-            hints: every(HINT),
             beat: every(BEAT),
             pulse: every(PULSE),
-            refresh: every(refresh.max(HINT)),
+            refresh: every(refresh.max(pacing::FRAME)),
         }
     }
 }
@@ -188,10 +178,8 @@ struct Loop<'a> {
     /// Absent while the shell has the terminal.
     input: Option<EventStream>,
     todo: Vec<Effect>,
-    /// The revision that is drawn.
-    on_screen: u64,
-    /// The ledger changed and was not read since.
-    hinted: bool,
+    drawing: Drawing,
+    reading: Reading,
     /// The engine has stopped.
     stopped: bool,
 }
@@ -208,8 +196,8 @@ async fn drive(
         signals: Signals::new()?,
         input: Some(EventStream::new()),
         todo: start(model),
-        on_screen: 0,
-        hinted: false,
+        drawing: Drawing::new(),
+        reading: Reading::new(),
         stopped: false,
         model,
         screen,
@@ -218,17 +206,13 @@ async fn drive(
     };
     let health = this.sources.health.borrow_and_update().clone();
     this.take(Message::Health(health));
-    let mut settle = pin!(sleep(Duration::ZERO));
     let mut limit = pin!(sleep(DRAIN));
-    let (mut seen, mut quitting) = (0, false);
+    let mut quitting = false;
     loop {
         if let Some(end) = this.perform().await? {
             return Ok(end);
         }
-        if this.model.revision != seen {
-            seen = this.model.revision;
-            settle.set(sleep(SETTLE));
-        }
+        this.plan();
         if this.model.quitting.is_some() && !quitting {
             quitting = true;
             limit.set(sleep(DRAIN));
@@ -237,7 +221,7 @@ async fn drive(
             biased;
             () = limit.as_mut(), if quitting => Wake::TimeOver,
             () = drain.as_mut(), if quitting && !this.stopped => Wake::Stopped,
-            wake = this.wake(settle.as_mut()) => wake,
+            wake = this.wake() => wake,
         };
         if let Some(end) = this.handle(wake).await? {
             return Ok(end);
@@ -263,6 +247,7 @@ impl Loop<'_> {
             for effect in std::mem::take(&mut self.todo) {
                 match effect {
                     Effect::Ring(text) => self.screen.ring(&text)?,
+                    Effect::Copy(text) => self.screen.copy(&text)?,
                     Effect::Redraw => self.screen.clear()?,
                     Effect::Suspend => self.suspend().await?,
                     Effect::Stop => {
@@ -303,22 +288,32 @@ impl Loop<'_> {
         Ok(())
     }
 
+    /// What follows from the model as it is now for the next frame and the next reading.
+    fn plan(&mut self) {
+        let model = &*self.model;
+        self.reading.is(model.is_reading());
+        self.drawing.plan(model.revision, model.waits());
+    }
+
     /// Waits for the next thing to do; drawing comes first, so that no flood can put it off.
-    async fn wake(&mut self, mut settle: Pin<&mut Sleep>) -> Wake {
-        let dirty = self.model.revision != self.on_screen;
+    async fn wake(&mut self) -> Wake {
         let pace = &mut self.pace;
         let sources = &mut *self.sources;
+        let (due, rest) = (self.drawing.due, self.reading.rest);
+        let hinted = self.reading.hinted;
         tokio::select! {
             biased;
-            () = async { settle.as_mut().await; pace.frames.tick().await; }, if dirty => Wake::Frame,
+            () = sleep_until(due.unwrap_or(rest)), if due.is_some() => Wake::Frame,
             event = next(&mut self.input) => Wake::Input(event),
             _ = pace.pulse.tick() => Wake::Pulse,
             Some(message) = sources.answers.recv() => Wake::Message(message),
             Ok(()) = sources.health.changed() => {
                 Wake::Message(Message::Health(sources.health.borrow_and_update().clone()))
             }
-            Ok(()) = sources.changed.changed(), if !self.hinted => Wake::Changed,
-            _ = pace.hints.tick(), if self.hinted => Wake::Message(Message::LedgerChanged),
+            Ok(()) = sources.changed.changed(), if !hinted => Wake::Changed,
+            () = sleep_until(rest), if hinted && self.reading.is_over() => {
+                Wake::Message(Message::LedgerChanged)
+            }
             lines = scores(&mut sources.scoreboard) => Wake::Message(Message::Scoreboard(lines)),
             _ = pace.refresh.tick() => Wake::Message(Message::RefreshDue),
             _ = pace.beat.tick() => Wake::Message(Message::Tick(sources.runner.clock.now())),
@@ -335,16 +330,16 @@ impl Loop<'_> {
             Wake::Input(event) => {
                 let mut events = vec![event?];
                 events.extend(ready(&mut self.input).await?);
+                self.drawing.typed();
                 self.take_events(events);
             }
             Wake::Pulse if terminal::vanished() => return Ok(Some(End::Vanished)),
             Wake::Pulse => {}
-            Wake::Changed => self.hinted = true,
+            Wake::Changed => self.reading.hinted = true,
             Wake::Message(message) => {
-                self.hinted &= !matches!(message, Message::LedgerChanged);
-                if let Message::Loaded(_) = message {
-                    // However long a reading takes, the ledger rests between two of them.
-                    self.pace.hints.reset();
+                self.reading.hinted &= !matches!(message, Message::LedgerChanged);
+                if is_answer(&message) {
+                    self.drawing.answered();
                 }
                 self.take(message);
             }
@@ -363,11 +358,25 @@ impl Loop<'_> {
             let events = ready(&mut self.input).await?;
             self.take_events(events);
         }
-        self.on_screen = self.model.revision;
+        let revision = self.model.revision;
         self.screen.draw(self.model)?;
+        self.drawing.drawn(revision);
         self.take(Message::Drawn);
         Ok(())
     }
+}
+
+/// What comes because something was asked for.
+fn is_answer(message: &Message) -> bool {
+    matches!(
+        message,
+        Message::Loaded(_)
+            | Message::More { .. }
+            | Message::Detail { .. }
+            | Message::Board(_)
+            | Message::Asked { .. }
+            | Message::Done { .. }
+    )
 }
 
 fn is_committing(model: &Model) -> bool {

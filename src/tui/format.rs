@@ -12,7 +12,7 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::domain::ids::OperationId;
 use crate::domain::money::{Currency, Money, decimal};
-use crate::domain::text::SafeText;
+use crate::domain::text::{MAX_CHARS, SafeText};
 use crate::domain::{Instant, since};
 
 /// How instants are written.
@@ -43,6 +43,23 @@ impl Times {
 #[must_use]
 pub fn clean(text: &str) -> String {
     SafeText::new(text).as_str().to_owned()
+}
+
+/// [`clean`] for a text of any length; its lines stay lines.
+#[must_use]
+pub fn clean_lines(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for (n, line) in text.lines().enumerate() {
+        if n > 0 {
+            out.push('\n');
+        }
+        // A single outside string has a bound; a whole text is cleaned in pieces below it.
+        let chars: Vec<char> = line.chars().collect();
+        for piece in chars.chunks(MAX_CHARS) {
+            out.push_str(&clean(&piece.iter().collect::<String>()));
+        }
+    }
+    out
 }
 
 /// Columns that `text` takes.
@@ -149,9 +166,9 @@ pub fn money(money: Money) -> String {
     minor(money.minor(), money.currency())
 }
 
-/// Minor units of a currency as [`money`], also for what is no positive amount.
+/// Minor units of a currency as [`money`], also for sums and what is no positive amount.
 #[must_use]
-pub fn minor(minor: i64, currency: Currency) -> String {
+pub fn minor(minor: impl Into<i128>, currency: Currency) -> String {
     format!("{} {}", currency.code(), grouped(&decimal(minor, currency)))
 }
 
@@ -199,6 +216,15 @@ pub fn span(duration: Duration) -> String {
     }
 }
 
+/// How long something took: hundredths of a second where it was short.
+#[must_use]
+pub fn took(duration: Duration) -> String {
+    match duration.as_millis() {
+        ms @ ..10_000 => format!("{}.{:02}s", ms / 1_000, ms / 10 % 100),
+        _ => span(duration),
+    }
+}
+
 /// How long ago.
 #[must_use]
 pub fn age(then: Instant, now: Instant) -> String {
@@ -213,6 +239,24 @@ pub fn left(until: Instant, now: Instant) -> String {
     } else {
         span(since(now, until))
     }
+}
+
+/// Numbers as a row of marks, at most `columns` of them: neighbours are added up where there are more.
+/// Nothing is the lowest mark, anything at all a higher one.
+#[must_use]
+pub fn spark(values: &[u64], columns: usize, marks: &[&str; 8]) -> String {
+    let each = values.len().div_ceil(columns.max(1)).max(1);
+    let sums: Vec<u64> = values
+        .chunks(each)
+        .map(|c| c.iter().fold(0, |sum: u64, n| sum.saturating_add(*n)))
+        .collect();
+    let most = sums.iter().copied().max().unwrap_or(0).max(1);
+    let mark = |n: u64| {
+        let level = u128::from(n) * 7 / u128::from(most);
+        let level = usize::try_from(level).unwrap_or(7);
+        marks[level.max(usize::from(n > 0)).min(7)]
+    };
+    sums.into_iter().map(mark).collect()
 }
 
 /// A writer of instants: one for the whole screen, so that all carry the same zone (U25).

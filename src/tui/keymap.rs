@@ -113,6 +113,8 @@ pub enum Context {
     Palette,
     /// A short list to choose from: sort, snooze.
     Menu,
+    /// A text over everything else.
+    Pager,
 }
 
 /// One line of the key map.
@@ -126,6 +128,18 @@ pub struct Binding {
     pub help: &'static str,
     /// For the bottom line; empty where it is not shown there.
     pub hint: &'static str,
+}
+
+impl Binding {
+    /// Its keys as help writes them; without one, its name on the `:` line.
+    #[must_use]
+    pub fn spelled(&self) -> String {
+        if self.keys.is_empty() {
+            return format!(":{}", self.action.name());
+        }
+        let keys: Vec<String> = self.keys.iter().map(|k| spelled(k)).collect();
+        keys.join(" ")
+    }
 }
 
 /// Two actions on one key, or a key that cannot be read.
@@ -237,8 +251,7 @@ pub fn hints(context: Context) -> impl Iterator<Item = (Action, String, &'static
 pub fn lines(belongs: impl Fn(&Binding) -> bool) -> Vec<(String, &'static str)> {
     let mut out: Vec<(String, &'static str)> = Vec::new();
     for binding in TABLE.iter().filter(|b| belongs(b)) {
-        let keys: Vec<String> = binding.keys.iter().map(|k| spelled(k)).collect();
-        let keys = keys.join(" ");
+        let keys = binding.spelled();
         match out.last_mut().filter(|(_, help)| *help == binding.help) {
             Some((all, _)) => {
                 all.push(' ');

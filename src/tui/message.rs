@@ -8,10 +8,11 @@ use std::collections::BTreeMap;
 
 pub use crate::engine::{EngineHealth, EngineState};
 pub use crate::ledger::query::{
-    AuditRow, Counts, Detail, Filter, Listed, Page, PageQuery, Sort, Tab,
+    AuditRow, Counts, Detail, Filter, Listed, Mark, Page, PageQuery, Sort, Tab,
 };
 
-use super::action::{Asked, Decided};
+use super::action::{Asked, LookedAt};
+use super::board::{Asking, BoardLoaded};
 use super::keymap::Key;
 use crate::domain::Instant;
 use crate::domain::guard::Ruling;
@@ -43,6 +44,12 @@ pub enum Message {
     /// The slow poll behind the hints.
     RefreshDue,
     Loaded(Box<Loaded>),
+    /// Asked anew, the ledger says that nothing was committed since the last reading, so that this is
+    /// still true `as_of` now.
+    Unchanged {
+        generation: u64,
+        as_of: Instant,
+    },
     /// The ledger could not be read.
     LoadFailed {
         generation: u64,
@@ -58,13 +65,29 @@ pub enum Message {
         id: OperationId,
         result: Result<Option<Box<DetailView>>, String>,
     },
+    /// What a board asked for.
+    Board(Box<Asking<Result<BoardLoaded, String>>>),
     Asked {
         serial: u64,
         result: Result<Box<Asked>, String>,
     },
+    /// So many of the rows were looked up.
+    Progress {
+        serial: u64,
+        done: usize,
+        of: usize,
+    },
     Done {
         serial: u64,
-        result: Result<Box<Decided>, Failure>,
+        result: Result<Done, Failure>,
+    },
+    /// A claim or a snooze was written, or not and why.
+    AtDesk(Result<Done, String>),
+    /// A text that was asked for.
+    Told {
+        serial: u64,
+        what: Told,
+        result: Result<String, String>,
     },
     Health(EngineHealth),
     Scoreboard(Vec<String>),
@@ -72,6 +95,17 @@ pub enum Message {
     Terminate,
     /// The process was stopped and goes on.
     Resumed,
+}
+
+/// A text about operations that only the ledger and the gate can make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// The row as the contract writes it; of several rows a JSON array. For the clipboard.
+    Json,
+    /// Where a person finds the provider's objects, one line each.
+    Link,
+    /// What the provider's support needs.
+    Packet,
 }
 
 /// One reading of the ledger.
@@ -82,7 +116,7 @@ pub struct Loaded {
     pub as_of: Instant,
     pub page: Page,
     pub counts: Counts,
-    /// Shown rows that are not in the page, as they are now.
+    /// Shown rows that are not in the page, as they are now; those that moved since they were read.
     pub others: Vec<OperationRow>,
     /// The first ids of the review list, where asked for.
     pub review: Option<Vec<OperationId>>,
@@ -99,6 +133,8 @@ pub struct Loaded {
 pub struct Standing {
     pub tool: ToolName,
     pub why: String,
+    /// Who paused it and why, where somebody did.
+    pub paused: Option<(String, String)>,
 }
 
 /// Engines as the ledger has seen them lately.
@@ -130,10 +166,23 @@ pub struct DetailView {
     pub word: &'static str,
 }
 
+/// What was carried out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Done {
+    /// The one row it was about.
+    pub operation: Option<OperationId>,
+    /// Stored as a proposal; a second person has to decide.
+    pub proposed: bool,
+    /// One sentence.
+    pub says: String,
+    /// Rows that were not looked up, and why not.
+    pub left: Vec<(OperationId, String)>,
+}
+
 /// Why a decision was not carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     pub why: String,
-    /// The row's version now, where the row moved on.
-    pub moved_to: Option<i64>,
+    /// The row as it is now, where it moved on.
+    pub moved_to: Option<LookedAt>,
 }

@@ -12,8 +12,15 @@ mod event_loop;
 pub mod format;
 pub mod input;
 pub mod keymap;
+pub mod menu;
 pub mod message;
 pub mod model;
+pub mod osc;
+mod pacing;
+pub mod pager;
+pub mod palette;
+pub mod possible;
+pub mod pulse;
 pub mod query;
 pub mod selection;
 pub mod terminal;
@@ -38,6 +45,7 @@ pub use theme::ThemeName;
 
 use crate::clock::Clock;
 use crate::domain::review_event::Person;
+use crate::domain::text::SafeText;
 use crate::engine::EngineHealth;
 use crate::ledger::SharedLedger;
 use crate::review::Gate;
@@ -48,6 +56,7 @@ use format::Times;
 use keymap::{Keymap, KeymapError};
 use message::Message;
 use model::{Model, Setup};
+use osc::Habits;
 use terminal::{PanicHook, Screen};
 use theme::Theme;
 
@@ -94,7 +103,19 @@ pub struct UiOptions {
     pub timezone: Timezone,
     /// Rings once for each row that newly needs a person.
     pub bell: bool,
+    /// What the terminal is known to be.
+    pub terminal: Habits,
+    /// Notes of the house that `ctrl-t` offers, before [`TEMPLATES`].
+    pub note_templates: Vec<SafeText>,
 }
+
+/// Notes that `ctrl-t` offers in every house.
+pub const TEMPLATES: [&str; 4] = [
+    "looked up at the provider: the refund is there",
+    "looked up at the provider: nothing of ours is there",
+    "asked the provider's support; waiting for their answer",
+    "the customer says that the money has arrived",
+];
 
 impl Default for UiOptions {
     fn default() -> Self {
@@ -106,6 +127,8 @@ impl Default for UiOptions {
             refresh: Duration::from_secs(1),
             timezone: Timezone::Local,
             bell: true,
+            terminal: Habits::default(),
+            note_templates: Vec::new(),
         }
     }
 }
@@ -144,6 +167,14 @@ impl TuiDeps {
             refresh: second.mul_f64(refresh.as_secs_f64()),
             second,
             bell: self.ui.bell,
+            templates: self
+                .ui
+                .note_templates
+                .iter()
+                .map(SafeText::as_str)
+                .chain(TEMPLATES)
+                .map(str::to_owned)
+                .collect(),
             follow: self.scoreboard.is_some(),
             now,
             size,
@@ -171,7 +202,7 @@ pub async fn run(deps: TuiDeps, stop_engine: impl AsyncFnOnce()) -> Result<(), T
     let _hook = PanicHook::install();
     let screen = async move {
         let mut model = deps.model((0, 0))?;
-        let screen = Screen::open()?;
+        let screen = Screen::open(deps.ui.terminal)?;
         model.size = screen.size()?;
         model.fit();
         let (sender, answers) = mpsc::channel(ANSWERS);

@@ -8,14 +8,19 @@ use std::time::Duration;
 
 use chrono::FixedOffset;
 
-use super::action::{Access, Asked, Frozen, Person};
+use super::action::{Access, Asked, Frozen, LookedAt, Person};
+use super::board::{Board, Boards};
 use super::format::{Stamp, Times};
 use super::keymap::{Context, Key, Keymap};
+use super::menu::Menu;
 use super::message::{
     Counts, DetailView, EngineHealth, Engines, Filter, PageQuery, Sort, Standing, Tab,
 };
+use super::pager::Pager;
+use super::palette::Palette;
+use super::pulse::Pulse;
 use super::query::Fault;
-use super::selection::{List, PAGE};
+use super::selection::{List, PAGE, SEARCH};
 use super::text_field::TextField;
 use super::theme::{Role, Theme};
 use crate::domain::ids::{OperationId, ToolName};
@@ -68,6 +73,8 @@ pub struct Setup {
     /// A real second in the clock's own time, which a demo may scale.
     pub second: Duration,
     pub bell: bool,
+    /// Notes that `ctrl-t` offers.
+    pub templates: Vec<String>,
     /// Lists begin by following (the demo, which is there to be watched).
     pub follow: bool,
     pub now: Instant,
@@ -95,6 +102,10 @@ pub enum Freshness {
 }
 
 /// The detail of the operation under the cursor.
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "independent facts, not states of one machine"
+)]
 #[derive(Clone, Debug, Default)]
 pub struct DetailPane {
     /// What was read last; drawn only while the cursor is on it.
@@ -108,6 +119,8 @@ pub struct DetailPane {
     pub again: bool,
     /// Over the whole screen even where it would fit beside the list.
     pub wide: bool,
+    /// The evidence is shown instead of the timeline.
+    pub evidence: bool,
 }
 
 /// The filter line while it is being written.
@@ -141,8 +154,8 @@ pub enum Stage {
     /// The gate has not answered yet.
     Asking,
     Open,
-    /// The row is at this version now: it has to be read again.
-    MovedOn(i64),
+    /// The row, or what waits on it, is this now: it has to be read again.
+    MovedOn(LookedAt),
     /// Given to the gate; the ledger has not answered.
     Committing,
     /// Not done, because.
@@ -163,6 +176,8 @@ pub struct Dialog {
     pub shown: bool,
     /// What is missing, after somebody tried to confirm.
     pub missing: Option<&'static str>,
+    /// How many of the rows were looked up, once that has begun.
+    pub progress: Option<(usize, usize)>,
 }
 
 /// One line for the person, for a while.
@@ -195,6 +210,14 @@ pub struct Reading {
     pub paused: bool,
 }
 
+/// A text that was asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Telling {
+    pub serial: u64,
+    /// What it is about.
+    pub ids: Vec<OperationId>,
+}
+
 /// Leaving.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Quitting {
@@ -218,12 +241,16 @@ pub struct Model {
     pub refresh: Duration,
     pub second: Duration,
     pub bell: bool,
+    pub templates: Vec<String>,
     pub follow: bool,
     pub now: Instant,
     pub size: (u16, u16),
     pub tab: Tab,
     /// The board that is shown instead of the list, if one is.
-    pub board: Option<super::board::Board>,
+    pub board: Option<Board>,
+    pub boards: Boards,
+    /// How much was closed lately.
+    pub pulse: Pulse,
     pub filter: Filter,
     /// The filter as written.
     pub filter_text: String,
@@ -239,8 +266,15 @@ pub struct Model {
     pub focus: Focus,
     pub detail: DetailPane,
     pub dialog: Option<Dialog>,
-    /// A text that waits for esc: why something was refused.
-    pub popup: Option<(String, String)>,
+    /// A text that waits for esc: why something was refused, a link, a packet.
+    pub popup: Option<Pager>,
+    /// The `:` line, while it is open.
+    pub palette: Option<Palette>,
+    /// The menu that is open.
+    pub menu: Option<Menu>,
+    /// Marked rows: for copying, export and lookups, never for closing (U18). They are ids, so they
+    /// outlast every refresh, sort, filter and list, until esc.
+    pub marks: BTreeSet<OperationId>,
     /// How far the help is scrolled, while it is open.
     pub help: Option<usize>,
     pub notice: Option<Notice>,
@@ -256,6 +290,8 @@ pub struct Model {
     pub revision: u64,
     /// Serial of the latest question to the gate.
     pub serial: u64,
+    /// The latest text that was asked for: a link, a packet, JSON.
+    pub telling: Telling,
 }
 
 impl Model {
@@ -273,11 +309,14 @@ impl Model {
             refresh: setup.refresh,
             second: setup.second,
             bell: setup.bell,
+            templates: setup.templates,
             follow: setup.follow,
             now: setup.now,
             size: setup.size,
             tab: Tab::Review,
             board: None,
+            boards: Boards::default(),
+            pulse: Pulse::default(),
             filter: Filter::default(),
             filter_text: String::new(),
             filter_edit: None,
@@ -293,6 +332,9 @@ impl Model {
             detail: DetailPane::default(),
             dialog: None,
             popup: None,
+            palette: None,
+            menu: None,
+            marks: BTreeSet::new(),
             help: None,
             notice: None,
             health: EngineHealth::default(),
@@ -303,6 +345,7 @@ impl Model {
             quitting: None,
             revision: 1,
             serial: 0,
+            telling: Telling::default(),
         };
         model.fit();
         model
@@ -310,8 +353,13 @@ impl Model {
 
     /// Gives the list the height that the layout has for it.
     pub fn fit(&mut self) {
-        let height = super::view::layout::of(self).rows();
-        self.list.set_height(height);
+        let regions = super::view::layout::of(self);
+        self.list.set_height(regions.rows());
+        if self.board.is_some() {
+            let height = usize::from(regions.board.height.saturating_sub(1));
+            self.boards.queue.list.set_height(height);
+            self.boards.audit.list.set_height(height);
+        }
     }
 
     /// Says `text` on the lower rule for eight seconds.
@@ -329,23 +377,40 @@ impl Model {
         self.revision = self.revision.wrapping_add(1);
     }
 
-    /// The part of the screen that has the keys.
+    /// The part of the screen that has the keys: what lies over the others has them all (U9).
     #[must_use]
     pub fn context(&self) -> Context {
-        if self.dialog.is_some() || self.popup.is_some() {
+        if self.dialog.is_some() {
             Context::Dialog
+        } else if self.popup.is_some() {
+            Context::Pager
+        } else if self.palette.is_some() {
+            Context::Palette
+        } else if self.menu.is_some() {
+            Context::Menu
         } else if self.help.is_some() {
             Context::Help
         } else if self.filter_edit.is_some() {
             Context::Filter
-        } else if self.board.is_some() && self.focus == Focus::List {
-            Context::Board
         } else {
-            match self.focus {
-                Focus::List => Context::List,
-                Focus::Detail => Context::Detail,
-            }
+            self.page()
         }
+    }
+
+    /// The page below everything that lies over it.
+    #[must_use]
+    pub fn page(&self) -> Context {
+        match self.focus {
+            Focus::List if self.board.is_some() => Context::Board,
+            Focus::List => Context::List,
+            Focus::Detail => Context::Detail,
+        }
+    }
+
+    /// Whether something is about the row under the cursor, so that no row may move (U3).
+    #[must_use]
+    pub fn holds_still(&self) -> bool {
+        self.dialog.is_some() || self.palette.is_some() || self.menu.is_some()
     }
 
     /// The query of the present list, from its head.
@@ -355,16 +420,53 @@ impl Model {
             tab: self.tab,
             filter: self.filter.clone(),
             sort: self.sort,
-            ascending: self.ascending,
-            after: None,
+            // Review has its own order.
+            ascending: self.ascending && self.tab != Tab::Review,
             limit: PAGE,
+            budget: Some(SEARCH),
+            ..PageQuery::default()
         }
+    }
+
+    /// When what the screen shows was read: the older of the list's and the board's reading. A report
+    /// carries its own.
+    #[must_use]
+    pub fn as_of(&self) -> Option<Instant> {
+        let list = self.reading.as_of?;
+        let board = self.board.filter(|b| *b != Board::Report);
+        let board = board.and_then(|b| self.boards.reading(b).as_of);
+        Some(board.map_or(list, |b| b.min(list)))
+    }
+
+    /// Whether the head of what is shown is being read.
+    #[must_use]
+    pub fn is_reading(&self) -> bool {
+        let board = self.board.filter(|b| *b != Board::Report);
+        self.reading.in_flight || board.is_some_and(|b| self.boards.reading(b).in_flight)
+    }
+
+    /// Whether an answer to what was asked last is on its way.
+    #[must_use]
+    pub fn waits(&self) -> bool {
+        let boards = &self.boards;
+        self.is_reading()
+            || self.list.fetching
+            || self.detail.in_flight
+            || boards.queue.list.fetching
+            || boards.audit.list.fetching
+    }
+
+    /// The tool under the cursor of the engine board.
+    #[must_use]
+    pub fn tool_under_cursor(&self) -> Option<ToolName> {
+        let engine = self.board == Some(Board::Engine);
+        self.boards.engine.cursor.clone().filter(|_| engine)
     }
 
     /// How old what the screen shows is.
     #[must_use]
     pub fn freshness(&self) -> Freshness {
-        let Some(as_of) = self.reading.as_of else {
+        let Some(as_of) = self.as_of() else {
             return Freshness::Never;
         };
         let age = since(as_of, self.now);

@@ -39,28 +39,45 @@ pub const QUALIFIERS: &str =
 pub fn parse(line: &str) -> Result<Parsed, Fault> {
     let mut parsed = Parsed::default();
     let mut text: Vec<String> = Vec::new();
-    for word in words(line) {
-        let fault = |says: String| Fault {
-            start: word.start,
-            width: word.width.max(1),
-            says,
-        };
-        match qualifier(&word.raw) {
-            Some((name, value)) => {
-                let value = value.replace('"', "");
-                if value.is_empty() {
-                    return Err(fault(format!("{name} needs a value")));
-                }
-                set(&mut parsed, name, &value).map_err(fault)?;
-            }
-            None => text.push(word.raw.replace('"', "")),
+    each(line, |name, value| {
+        match name {
+            Some(name) => set(&mut parsed, name, value)?,
+            None => text.push(value.to_owned()),
         }
-    }
+        Ok(())
+    })?;
     let text = text.join(" ");
     if !text.trim().is_empty() {
         parsed.filter.text = Some(text);
     }
     Ok(parsed)
+}
+
+/// Gives `take` each word of `line`: its qualifier, if it has one, and its value. What `take` says is
+/// wrong stands under the word.
+///
+/// # Errors
+/// The first word that cannot be read.
+pub fn each(
+    line: &str,
+    mut take: impl FnMut(Option<&str>, &str) -> Result<(), String>,
+) -> Result<(), Fault> {
+    for word in words(line) {
+        let (name, value) = match qualifier(&word.raw) {
+            Some((name, value)) => (Some(name), value.replace('"', "")),
+            None => (None, word.raw.replace('"', "")),
+        };
+        let taken = match name.filter(|_| value.is_empty()) {
+            Some(name) => Err(format!("{name} needs a value")),
+            None => take(name, &value),
+        };
+        taken.map_err(|says| Fault {
+            start: word.start,
+            width: word.width.max(1),
+            says,
+        })?;
+    }
+    Ok(())
 }
 
 struct Word {

@@ -1,7 +1,7 @@
 //! The terminal: its modes as one value, and what can go wrong with it.
 //!
 //! Owns: raw mode, alternate screen, bracketed paste and cursor as [`Modes`], restored on every way
-//! out (U29–U40); the panic hook; the bell. Never: captures the mouse, asks the terminal anything,
+//! out (U29–U40); the panic hook. Never: captures the mouse, asks the terminal anything,
 //! or decides what is drawn. Tests: `tests/tui_terminal.rs` and the PTY stories.
 
 use std::cell::Cell;
@@ -30,10 +30,8 @@ use tokio::signal::{self, unix::SignalKind};
 
 use super::format;
 use super::model::Model;
+use super::osc::{self, Habits};
 use super::view;
-
-/// Most characters of a desktop notice.
-const MAX_NOTICE: usize = 120;
 
 /// Whether the modes are on; whoever restores first turns it off.
 static ACTIVE: AtomicBool = AtomicBool::new(false);
@@ -146,6 +144,7 @@ pub struct Screen {
     terminal: ManuallyDrop<Terminal<CrosstermBackend<BufWriter<Stdout>>>>,
     // Dropped last, so that nothing is written after the modes are off.
     modes: Option<Modes>,
+    habits: Habits,
 }
 
 impl Screen {
@@ -153,7 +152,7 @@ impl Screen {
     ///
     /// # Errors
     /// Standard output is no terminal, or does not take the modes.
-    pub fn open() -> io::Result<Self> {
+    pub fn open(habits: Habits) -> io::Result<Self> {
         if !io::stdout().is_terminal() {
             return Err(io::Error::other("standard output is not a terminal"));
         }
@@ -166,6 +165,7 @@ impl Screen {
         Ok(Self {
             terminal: ManuallyDrop::new(terminal),
             modes: Some(modes),
+            habits,
         })
     }
 
@@ -205,7 +205,20 @@ impl Screen {
     /// The terminal is gone.
     pub fn ring(&mut self, text: &str) -> io::Result<()> {
         let writer = self.terminal.backend_mut();
-        writer.write_all(notice(text).as_bytes())?;
+        writer.write_all(osc::notice(text, self.habits).as_bytes())?;
+        writer.flush()
+    }
+
+    /// Hands `text` to the terminal's clipboard. Whether it takes it, no terminal tells.
+    ///
+    /// # Errors
+    /// The terminal is gone.
+    pub fn copy(&mut self, text: &str) -> io::Result<()> {
+        let Some(sequence) = osc::clipboard(text, self.habits) else {
+            return Ok(());
+        };
+        let writer = self.terminal.backend_mut();
+        writer.write_all(sequence.as_bytes())?;
         writer.flush()
     }
 
@@ -291,13 +304,6 @@ pub async fn watch(every: Duration) {
         tokio::time::sleep(every).await;
     }
     stop_reading();
-}
-
-/// The bytes of bell and notice: OSC 9, with nothing in it that could end it early (U53).
-#[must_use]
-pub fn notice(text: &str) -> String {
-    let text: String = format::clean(text).chars().take(MAX_NOTICE).collect();
-    format!("\u{7}\u{1b}]9;{text}\u{1b}\\")
 }
 
 /// Tells something once the terminal is given back.

@@ -184,6 +184,16 @@ pub struct Glyphs {
     pub held: &'static str,
     pub alarm: &'static str,
     pub gone: &'static str,
+    /// A marked row.
+    pub mark: &'static str,
+    /// Somebody claims it.
+    pub claimed: &'static str,
+    /// Put off.
+    pub snoozed: &'static str,
+    /// What differs from our row.
+    pub differs: &'static str,
+    /// From nothing to most, for sparklines; the last one also fills bars.
+    pub spark: [&'static str; 8],
     pub border: border::Set<'static>,
 }
 
@@ -218,6 +228,11 @@ const UNICODE: Glyphs = Glyphs {
     held: "‖",
     alarm: "!",
     gone: "×",
+    mark: "◆",
+    claimed: "@",
+    snoozed: "z",
+    differs: "≠",
+    spark: ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"],
     border: border::PLAIN,
 };
 
@@ -239,6 +254,11 @@ const ASCII: Glyphs = Glyphs {
     held: "=",
     alarm: "!",
     gone: "x",
+    mark: "#",
+    claimed: "@",
+    snoozed: "z",
+    differs: "!",
+    spark: ["_", ".", ":", "-", "=", "+", "*", "#"],
     border: border::Set {
         top_left: "+",
         top_right: "+",

@@ -1,12 +1,19 @@
 //! `(Model, Message) → effects`: everything the screen decides, without touching the outside.
 //!
-//! Owns: dispatch by message; [`reading`] what is read and shown, [`keys`] what a key does,
-//! [`asking`] everything on the way to a write. Never: waits, reads a clock, logs, or writes.
-//! Tests: `tests/tui_update.rs`, `tests/tui_safety.rs`, `tests/tui_properties.rs`.
+//! Owns: dispatch by message; [`reading`] what is read and shown, [`keys`] what a key does, [`boards`]
+//! the same for the boards, [`palette`] and [`menu`] what lies over the page, [`taking`] what is copied
+//! and shown, [`asking`] and [`confirming`] everything on the way to a write. Never: waits, reads a
+//! clock, logs, or writes. Tests: `tests/tui_update.rs`, `tests/tui_safety.rs`,
+//! `tests/tui_properties.rs`.
 
 mod asking;
+mod boards;
+mod confirming;
 mod keys;
+mod menu;
+mod palette;
 mod reading;
+mod taking;
 
 use super::effect::Effect;
 use super::message::Message;
@@ -31,11 +38,7 @@ pub fn update(model: &mut Model, message: Message) -> Vec<Effect> {
             keys::pasted(model, &text);
             Vec::new()
         }
-        Message::Resize { width, height } => {
-            model.size = (width, height);
-            refit(model);
-            reading::want_detail(model)
-        }
+        Message::Resize { width, height } => resize(model, (width, height)),
         Message::Drawn => {
             drawn(model);
             Vec::new()
@@ -48,6 +51,7 @@ pub fn update(model: &mut Model, message: Message) -> Vec<Effect> {
             }
         }
         Message::Loaded(loaded) => reading::loaded(model, *loaded),
+        Message::Unchanged { generation, as_of } => reading::unchanged(model, generation, as_of),
         Message::LoadFailed { generation, why } => reading::failed(model, generation, why),
         Message::More {
             generation,
@@ -55,11 +59,22 @@ pub fn update(model: &mut Model, message: Message) -> Vec<Effect> {
             result,
         } => reading::more(model, generation, edge, result),
         Message::Detail { serial, id, result } => reading::detail(model, serial, &id, result),
+        Message::Board(answer) => boards::answered(model, *answer),
         Message::Asked { serial, result } => {
             asking::asked(model, serial, result);
             Vec::new()
         }
+        Message::Progress { serial, done, of } => {
+            asking::progress(model, serial, done, of);
+            Vec::new()
+        }
         Message::Done { serial, result } => asking::done(model, serial, result),
+        Message::AtDesk(result) => asking::at_desk(model, result),
+        Message::Told {
+            serial,
+            what,
+            result,
+        } => taking::told(model, serial, what, result),
         Message::Health(health) => {
             if model.health != health {
                 model.health = health;
@@ -91,6 +106,12 @@ pub fn awaits_first_frame(model: &Model) -> bool {
         .is_some_and(|d| !d.shown && d.asked.is_some() && view::dialog::fits(model, d))
 }
 
+fn resize(model: &mut Model, size: (u16, u16)) -> Vec<Effect> {
+    model.size = size;
+    refit(model);
+    reading::want_detail(model)
+}
+
 fn tick(model: &mut Model, now: Instant) {
     let (old, fresh) = (model.now, model.freshness());
     model.now = now;
@@ -99,6 +120,7 @@ fn tick(model: &mut Model, now: Instant) {
         model.touch();
     }
     let ages = !model.list.entries().is_empty()
+        || model.board.is_some()
         || model.dialog.is_some()
         || model.quitting.is_some()
         || fresh != super::model::Freshness::Fresh;
@@ -116,6 +138,9 @@ fn drawn(model: &mut Model) {
     if let Some(dialog) = &mut model.dialog {
         dialog.shown = shown;
     }
+    if let Some(menu) = &mut model.menu {
+        menu.shown = true;
+    }
 }
 
 /// The layout may have changed: the list gets its height, a dialog has to be seen again.
@@ -127,6 +152,10 @@ fn refit(model: &mut Model) {
         .is_none_or(|d| view::dialog::fits(model, d));
     if let Some(dialog) = model.dialog.as_mut().filter(|_| !fits) {
         dialog.shown = false;
+    }
+    // What cannot be seen takes no keys.
+    if view::layout::of(model).too_small {
+        (model.palette, model.menu) = (None, None);
     }
     model.touch();
 }
@@ -141,6 +170,7 @@ fn quit(model: &mut Model) -> Vec<Effect> {
         model.dialog = None;
     }
     (model.popup, model.help, model.filter_edit) = (None, None, None);
+    (model.palette, model.menu) = (None, None);
     model.touch();
     vec![Effect::Stop]
 }

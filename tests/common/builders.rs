@@ -24,7 +24,7 @@ use samekey::domain::ids::{
 };
 use samekey::domain::key::{IdempotencyKey, hex_digest};
 use samekey::domain::money::{Currency, Money};
-use samekey::domain::operation::{Closing, Effect, Operation, OperationRow, Status};
+use samekey::domain::operation::{Closing, Effect, LookedAt, Operation, OperationRow, Status};
 use samekey::domain::outcome::{Outcome, OutcomeClass};
 use samekey::domain::policy::{Caps, Profile, ProviderKind, Terms, ToolPolicy};
 use samekey::domain::review_event::{Act, Decision, Fetched, Person, ReviewRefusal, TypedRef};
@@ -242,9 +242,13 @@ impl Story {
         answer::of(&self.op.row)
     }
 
+    /// Evidence; what says nothing new changes nothing.
     pub fn observe(&mut self, source: Source, seen: Lookup) -> Next {
-        self.apply(&observed(source, seen))
-            .expect("evidence is always taken")
+        match self.apply(&observed(source, seen)) {
+            Ok(next) => next,
+            Err(Refusal::NothingNew) => Next::Nothing,
+            Err(other) => panic!("evidence met {other}"),
+        }
     }
 
     /// A complete list that began just now.
@@ -272,7 +276,11 @@ impl Story {
         by: &Person,
         act: Act,
     ) -> Result<Next, ReviewRefusal> {
-        match self.apply(&Event::Decided(decision(by, version, act))) {
+        let looked_at = LookedAt {
+            version,
+            ..LookedAt::of(&self.op.row)
+        };
+        match self.apply(&Event::Decided(decision(by, looked_at, act))) {
             Ok(next) => Ok(next),
             Err(Refusal::Review(refusal)) => Err(refusal),
             Err(other) => panic!("a person met {other}"),
@@ -434,11 +442,11 @@ pub fn alone() -> Person {
     }
 }
 
-pub fn decision(by: &Person, version: i64, act: Act) -> Decision {
+pub fn decision(by: &Person, looked_at: LookedAt, act: Act) -> Decision {
     Decision {
         by: by.clone(),
         note: "looked at the Dashboard".into(),
-        version: Some(version),
+        looked_at: Some(looked_at),
         act,
     }
 }

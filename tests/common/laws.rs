@@ -34,6 +34,7 @@ pub fn check(before: &Operation, event: &Event, step: &Step, terms: &Terms, now:
     failing_by_a_person_waits(before, event, step, terms, now);
     failing_by_itself_is_certain(before, event, step, terms);
     bookkeeping_is_exact(before, after);
+    the_desk_decides_nothing(before, event, after);
     answers_never_claim_more(&after.row);
     facts_agree(after);
 }
@@ -241,6 +242,32 @@ fn bookkeeping_is_exact(before: &Operation, after: &Operation) {
         before.row.version + i64::from(moved),
         "I18: the version moves with what is bound to it, and with nothing else"
     );
+}
+
+/// A claim or a snooze changes nothing but itself; what moves on is not put off, what is settled is
+/// nobody's.
+fn the_desk_decides_nothing(before: &Operation, event: &Event, after: &Operation) {
+    let at_desk = matches!(event, Event::Decided(d)
+        if matches!(d.act, Act::Claim | Act::Release | Act::Snooze { .. }));
+    if at_desk {
+        let mut same = after.clone();
+        same.row.claim.clone_from(&before.row.claim);
+        same.row.snoozed_until = before.row.snoozed_until;
+        same.row.audit_seq = before.row.audit_seq;
+        same.row.updated_at = before.row.updated_at;
+        assert!(same == *before, "the desk changed the row");
+    }
+    let moved = after.row.version != before.row.version;
+    assert!(
+        !moved || after.row.snoozed_until.is_none(),
+        "moved on, and put off"
+    );
+    if after.row.status.is_closed() && after.row.contradicted.is_none() {
+        assert!(
+            after.row.claim.is_none() && after.row.snoozed_until.is_none(),
+            "settled"
+        );
+    }
 }
 
 fn states(op: &Operation) -> Vec<(String, ObjectStatus, Bearing)> {

@@ -28,7 +28,7 @@ use samekey::domain::key::IdempotencyKey;
 use samekey::domain::later;
 use samekey::domain::money::Currency;
 use samekey::domain::opening::Resolved;
-use samekey::domain::operation::{Closing, Operation, OperationRow};
+use samekey::domain::operation::{Closing, LookedAt, Operation, OperationRow};
 use samekey::domain::outcome::{Outcome, OutcomeClass};
 use samekey::domain::policy::{Profile, Rate, Terms, ToolPolicy};
 use samekey::domain::review_event::{Act, Decision, Person};
@@ -334,8 +334,8 @@ impl World {
     }
 
     pub async fn decide(&self, id: &OperationId, by: &Person, act: Act) -> Result<Step, Refusal> {
-        let version = Some(self.row(id).await.version);
-        self.apply(id, decision(by, act, version)).await
+        let looked_at = LookedAt::of(&self.row(id).await);
+        self.apply(id, decision(by, act, Some(looked_at))).await
     }
 }
 
@@ -540,11 +540,11 @@ pub fn close_as(decision: Closing) -> Act {
     }
 }
 
-pub fn decision(by: &Person, act: Act, version: Option<i64>) -> Event {
+pub fn decision(by: &Person, act: Act, looked_at: Option<LookedAt>) -> Event {
     Event::Decided(Decision {
         by: by.clone(),
         note: "seen in the provider's dashboard".into(),
-        version,
+        looked_at,
         act,
     })
 }

@@ -50,6 +50,8 @@ struct State {
     refunded: i64,
     unreadable: bool,
     probes: u32,
+    looked: u32,
+    hold_lookups: bool,
 }
 
 pub struct FakeProvider {
@@ -97,6 +99,16 @@ impl FakeProvider {
 
     pub fn unreadable(&self, unreadable: bool) {
         self.state.lock().expect("state").unreadable = unreadable;
+    }
+
+    /// How many lookups arrived.
+    pub fn looked(&self) -> u32 {
+        self.state.lock().expect("state").looked
+    }
+
+    /// From now on lookups wait until [`FakeProvider::let_go`], one for each.
+    pub fn hold_lookups(&self, hold: bool) {
+        self.state.lock().expect("state").hold_lookups = hold;
     }
 
     pub fn lookup_gives(&self, lookup: Lookup) {
@@ -171,7 +183,15 @@ impl Provider for FakeProvider {
         }))
     }
     async fn lookup(&self, row: &OperationRow) -> Lookup {
-        let known = self.state.lock().expect("state").lookup.clone();
+        let (known, hold) = {
+            let mut state = self.state.lock().expect("state");
+            state.looked += 1;
+            (state.lookup.clone(), state.hold_lookups)
+        };
+        if hold {
+            self.arrived.notify_one();
+            self.gate.notified().await;
+        }
         known.unwrap_or(Lookup::Listed {
             began_at: row.updated_at,
             complete: true,
@@ -191,8 +211,8 @@ impl Provider for FakeProvider {
         self.state.lock().expect("state").probes += 1;
         true
     }
-    fn url(&self, _: &ProviderRef) -> Option<String> {
-        None
+    fn url(&self, id: &ProviderRef) -> Option<String> {
+        Some(format!("https://provider.example/refunds/{id}"))
     }
 }
 

@@ -19,15 +19,19 @@ use samekey::domain::key::IdempotencyKey;
 use samekey::domain::money::Money;
 use samekey::domain::operation::*;
 use samekey::domain::outcome::OutcomeClass;
-use samekey::domain::policy::{Profile, Terms, ToolPolicy};
+use samekey::domain::policy::{Circuit, Profile, Terms, ToolPolicy};
+use samekey::domain::report::{Fact, Fold};
 use samekey::domain::tool_call::{CallState, Delivery, ToolCall, ToolResult};
 use samekey::domain::{Instant, earlier, later};
-use samekey::tui::action::{Access, Ask, Asked, Decided, Level, Person};
+use samekey::ledger::{AuditPage, AuditQuery, Audited, CallPage, CallQuery, ToolState};
+use samekey::tui::action::{Access, Ask, Asked, Level, Person, Subject, Target};
+use samekey::tui::board::{Asking, Board, BoardAnswer, BoardLoaded, BoardQuery, EngineView};
 use samekey::tui::effect::Effect;
 use samekey::tui::format::Times;
 use samekey::tui::keymap::{Key, Keymap};
 use samekey::tui::message::*;
 use samekey::tui::model::{Environment, Model, Setup};
+use samekey::tui::selection::Row as _;
 use samekey::tui::theme::{Theme, ThemeName};
 use samekey::tui::update::{start, update};
 use samekey::tui::view::view;
@@ -351,23 +355,29 @@ pub fn operation(row: OperationRow) -> Operation {
 }
 
 pub fn asked(op: Operation, level: Level, ask: Ask) -> Asked {
+    asked_about(Subject::Row(Box::new(op)), level, Some(ask))
+}
+
+/// The gate's answer; without an ask it is about a tool.
+pub fn asked_about(subject: Subject, level: Level, ask: Option<Ask>) -> Asked {
     Asked {
-        op,
+        subject,
         level,
         will: match ask {
-            Ask::Lookup => vec![
+            Some(Ask::Lookup) => vec![
                 "GET /v1/refunds?payment_intent=pi_order_4417&limit=100".into(),
                 "GET /v1/payment_intents/pi_order_4417".into(),
             ],
-            Ask::Note => vec!["a note in the audit of this row".into()],
-            _ => vec!["status: failed, closed by ann".into()],
+            Some(Ask::Note) => vec!["a note in the audit of this row".into()],
+            Some(_) => vec!["status: failed, closed by ann".into()],
+            None => vec!["issue_refund sends nothing until a lead resumes it".into()],
         },
-        will_not: if ask == Ask::Lookup {
+        will_not: if ask == Some(Ask::Lookup) {
             "only reads; closes nothing"
         } else {
             "does not call the provider"
         },
-        typed_ref: level == Level::SecondPerson && ask == Ask::Close(Closing::Succeeded),
+        typed_ref: level == Level::SecondPerson && ask == Some(Ask::Close(Closing::Succeeded)),
     }
 }
 
@@ -392,6 +402,7 @@ pub fn setup(size: (u16, u16)) -> Setup {
         refresh: Duration::from_secs(1),
         second: Duration::from_secs(1),
         bell: true,
+        templates: vec!["seen at the bank".into(), "asked support".into()],
         follow: false,
         now: now(),
         size,
@@ -408,6 +419,116 @@ pub struct Stage {
     /// The ledger does not answer.
     pub deaf: bool,
     pub standing: Vec<Standing>,
+    pub boards: BoardWorld,
+    /// Questions of boards wait, those of lists are answered.
+    pub deaf_boards: bool,
+    /// Questions that boards asked.
+    asked: Vec<Board>,
+}
+
+/// What the ledger would tell the boards.
+#[derive(Clone, Debug, Default)]
+pub struct BoardWorld {
+    /// Newest first.
+    pub calls: Vec<ToolCall>,
+    /// Newest first.
+    pub audit: Vec<Audited>,
+    pub engine: EngineView,
+    pub facts: Vec<Fact>,
+    pub oldest_unknown: Option<(OperationId, Instant)>,
+}
+
+impl BoardWorld {
+    fn answer(&self, asking: &Asking<BoardQuery>, now: Instant) -> Message {
+        let reversed = asking.edge.is_some_and(|e| e != Edge::Below);
+        let answer = match &asking.what {
+            BoardQuery::Calls(query, shown) => {
+                let mut page = self.calls(query);
+                let others = self.calls.iter().filter(|c| {
+                    shown.contains(&c.id()) && !page.calls.iter().any(|p| p.id() == c.id())
+                });
+                let others = others.cloned().collect();
+                if reversed {
+                    page.calls.reverse();
+                }
+                BoardAnswer::Calls(page, others)
+            }
+            BoardQuery::Audit(query) => {
+                let mut page = self.audit(query);
+                if reversed {
+                    page.rows.reverse();
+                }
+                BoardAnswer::Audit(page)
+            }
+            BoardQuery::Engine => BoardAnswer::Engine(EngineView {
+                as_of: Some(now),
+                ..self.engine.clone()
+            }),
+            BoardQuery::Report(query) => {
+                let mut fold = Fold::new(query, query.since.unwrap_or_else(|| ago(86_400 * 30)));
+                let within = |f: &&Fact| query.since.is_none_or(|since| f.created_at >= since);
+                for fact in self.facts.iter().filter(within) {
+                    fold.add(fact);
+                }
+                BoardAnswer::Report(fold.report(self.oldest_unknown.clone()))
+            }
+        };
+        Message::Board(Box::new(Asking {
+            board: asking.board,
+            generation: asking.generation,
+            edge: asking.edge,
+            what: Ok(BoardLoaded {
+                as_of: now,
+                took: Duration::from_millis(40),
+                answer,
+            }),
+        }))
+    }
+
+    fn calls(&self, query: &CallQuery) -> CallPage {
+        let fits = |c: &&ToolCall| {
+            query.state.is_none_or(|s| s == c.state)
+                && query.delivery.is_none_or(|d| d == c.delivery)
+                && query.tool.as_ref().is_none_or(|t| *t == c.tool)
+                && query
+                    .session
+                    .as_ref()
+                    .is_none_or(|s| Some(s) == c.session.as_ref())
+        };
+        let mut calls: Vec<ToolCall> = self.calls.iter().filter(fits).cloned().collect();
+        if query.ascending {
+            calls.reverse();
+        }
+        if let Some(after) = &query.after {
+            let at = calls.iter().position(|c| c.id() == *after);
+            calls = calls.split_off(at.map_or(0, |i| i + 1));
+        }
+        let more = calls.len() > query.limit as usize;
+        calls.truncate(query.limit as usize);
+        CallPage { calls, more }
+    }
+
+    fn audit(&self, query: &AuditQuery) -> AuditPage {
+        let fits = |a: &&Audited| {
+            query
+                .operation
+                .as_ref()
+                .is_none_or(|o| *o == a.operation_id)
+                && query.actor.as_ref().is_none_or(|w| *w == a.entry.actor)
+                && query.action.as_ref().is_none_or(|w| *w == a.entry.action)
+        };
+        let mut rows: Vec<Audited> = self.audit.iter().filter(fits).cloned().collect();
+        if query.ascending {
+            rows.reverse();
+        }
+        if let Some(after) = query.after {
+            let at = rows.iter().position(|a| a.audit_id == after);
+            rows = rows.split_off(at.map_or(0, |i| i + 1));
+        }
+        let more = rows.len() > query.limit as usize;
+        rows.truncate(query.limit as usize);
+        AuditPage { rows, more }
+    }
 }
 
 impl Stage {
@@ -419,6 +540,9 @@ impl Stage {
             waiting: Vec::new(),
             deaf: false,
             standing: Vec::new(),
+            boards: BoardWorld::default(),
+            deaf_boards: false,
+            asked: Vec::new(),
         };
         let effects = start(&mut stage.model);
         stage.serve(effects);
@@ -437,8 +561,13 @@ impl Stage {
 
     fn serve(&mut self, effects: Vec<Effect>) {
         for effect in effects {
+            let mut deaf = self.deaf;
+            if let Effect::Board(asking) = &effect {
+                self.asked.push(asking.board);
+                deaf |= self.deaf_boards;
+            }
             match self.answer(&effect) {
-                Some(message) if !self.deaf => self.give(message),
+                Some(message) if !deaf => self.give(message),
                 _ => self.waiting.push(effect),
             }
         }
@@ -453,7 +582,9 @@ impl Stage {
                     .rows
                     .iter()
                     .map(|l| l.row.clone())
-                    .filter(|r| load.shown.contains(&r.id) && !present.contains(&r.id))
+                    .filter(|r| {
+                        load.shown.iter().any(|(id, _)| *id == r.id) && !present.contains(&r.id)
+                    })
                     .collect();
                 Some(Message::Loaded(Box::new(Loaded {
                     generation: load.generation,
@@ -490,6 +621,7 @@ impl Stage {
                     result: Ok(page),
                 })
             }
+            Effect::Board(asking) => Some(self.boards.answer(asking, self.model.now)),
             Effect::Detail { serial, id } => {
                 let found = self.rows.iter().find(|l| l.row.id == *id);
                 Some(Message::Detail {
@@ -500,6 +632,16 @@ impl Stage {
             }
             _ => None,
         }
+    }
+
+    /// What the ledger tells a board now.
+    pub fn boards_answer(&self, asking: &Asking<BoardQuery>) -> Message {
+        self.boards.answer(asking, self.model.now)
+    }
+
+    /// How often a board asked the ledger.
+    pub fn asked_boards(&self, board: Board) -> usize {
+        self.asked.iter().filter(|b| **b == board).count()
     }
 
     /// The ledger's paging, over the rows as they stand; `ascending` turns them round.
@@ -522,7 +664,11 @@ impl Stage {
         }
         let more = rows.len() > query.limit as usize;
         rows.truncate(query.limit as usize);
-        Page { rows, more }
+        Page {
+            rows,
+            more,
+            next: None,
+        }
     }
 
     /// A script: keys separated by spaces, or `'text'` typed letter by letter.
@@ -566,18 +712,36 @@ impl Stage {
                 _ => None,
             })
             .expect("a question to the gate");
-        let row = self
-            .rows
-            .iter()
-            .find(|l| l.row.id == *frozen.operation())
-            .expect("the row")
-            .row
-            .clone();
-        let asked = asked(operation(row), level, frozen.ask());
+        let row = |id: &OperationId| {
+            let found = self.rows.iter().find(|l| l.row.id == *id);
+            found.expect("the row").row.clone()
+        };
+        let subject = match frozen.target() {
+            Target::Row { operation: id, .. } | Target::Desk(id) => {
+                Subject::Row(Box::new(operation(row(id))))
+            }
+            Target::Rows(ids) => Subject::Rows(ids.iter().map(row).collect()),
+            Target::Tool { tool, paused } => Subject::Tool(ToolState {
+                tool: tool.clone(),
+                paused: paused.clone(),
+                circuit: Circuit::default(),
+            }),
+        };
+        let asked = asked_about(subject, level, frozen.ask());
         self.give(Message::Asked {
             serial,
             result: Ok(Box::new(asked)),
         });
+    }
+
+    /// The gate answers a question that is not about one row.
+    pub fn gate_answers(&mut self, asked: Asked) {
+        let serial = self.model.dialog.as_ref().expect("a question").serial;
+        self.give(Message::Asked {
+            serial,
+            result: Ok(Box::new(asked)),
+        });
+        self.draw();
     }
 
     /// Opens a dialog and has it drawn once.
@@ -599,6 +763,30 @@ impl Stage {
         samekey::tui::frame_text(&self.model, width, height)
     }
 
+    /// The text that was asked for last arrives.
+    pub fn told(&mut self, result: Result<&str, &str>) {
+        let asked = self.waiting.iter().rev().find_map(|e| match e {
+            Effect::Tell { serial, what, .. } => Some((*serial, *what)),
+            _ => None,
+        });
+        let (serial, what) = asked.expect("a text that was asked for");
+        let result = result.map(str::to_owned).map_err(str::to_owned);
+        self.give(Message::Told {
+            serial,
+            what,
+            result,
+        });
+    }
+
+    /// What was sent to the terminal's clipboard, in order.
+    pub fn copied(&self) -> Vec<&str> {
+        let copies = self.waiting.iter().filter_map(|e| match e {
+            Effect::Copy(text) => Some(text.as_str()),
+            _ => None,
+        });
+        copies.collect()
+    }
+
     /// Effects that would write.
     pub fn writes(&self) -> Vec<&Effect> {
         self.waiting.iter().filter(|e| e.writes()).collect()
@@ -607,15 +795,13 @@ impl Stage {
     pub fn done(&mut self, result: Result<&str, Failure>) {
         let dialog = self.model.dialog.as_ref().expect("a dialog");
         let serial = dialog.serial;
-        let op = dialog.asked.as_ref().expect("asked").op.clone();
+        let operation = dialog.frozen.operation().cloned();
         self.give(Message::Done {
             serial,
-            result: result.map(|says| {
-                Box::new(Decided {
-                    op,
-                    proposed: false,
-                    says: says.to_owned(),
-                })
+            result: result.map(|says| Done {
+                operation,
+                says: says.to_owned(),
+                ..Done::default()
             }),
         });
     }

@@ -1,10 +1,10 @@
 //! Applying other events: outcomes, evidence and deadlines, with what only the ledger knows.
 
 use samekey::domain::evidence::{Bearing, ObjectStatus, Seen, Source, Verdict};
-use samekey::domain::ids::OperationId;
+use samekey::domain::ids::{Actor, OperationId};
 use samekey::domain::operation::{Contradiction, Effect, Status, UnknownReason};
 use samekey::domain::outcome::OutcomeClass;
-use samekey::domain::transition::{Event, Lookup, Refusal};
+use samekey::domain::transition::{Event, Lookup, Observed, Refusal};
 use samekey::ledger::LedgerError;
 use uuid::Uuid;
 
@@ -224,10 +224,17 @@ async fn what_only_repeats_is_not_kept_twice_i33() {
                 object: object(&row, &refund_id(&row), ObjectStatus::Succeeded),
                 taken: false,
             };
-            w.observe(&id, Source::Webhook, event).await;
+            let observed = Observed {
+                source: Source::Webhook,
+                actor: Actor::Webhook,
+                seen: event,
+            };
+            let again = w.apply(&id, Event::Observed(observed)).await;
+            assert_eq!(again.expect_err("nothing new"), Refusal::NothingNew);
         }
         let op = w.op(&id).await;
         assert_eq!((op.evidence.len(), op.row.version), (known, row.version));
+        assert_eq!(op.row.audit_seq, row.audit_seq, "nor is it audited");
     })
     .await;
 }

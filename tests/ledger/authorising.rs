@@ -21,7 +21,7 @@ async fn an_attempt_is_counted_before_anything_is_sent_r49() {
         let op = other.detail(&id).await.expect("read").expect("there").op;
         assert_eq!((op.row.attempts, op.in_flight()), (1, true));
         assert_eq!(op.row.first_authorised_at, Some(at(0)));
-        let life = Duration::from_secs(24 * 3600 - (2 + 10 + 300));
+        let life = Duration::from_secs(24 * 3600 - (2 + 10 + 600 + 300));
         assert_eq!(
             op.row.key_expires_at,
             Some(samekey::domain::later(at(0), life))

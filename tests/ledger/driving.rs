@@ -129,8 +129,11 @@ async fn a_dead_driver_is_followed_and_its_attempt_is_undetermined_r75_m9() {
             outcome: lost(),
             taken: false,
         };
+        let told = w.apply(&id, late.clone()).await.expect("kept, once");
+        let kept = told.op.evidence.last().map(|e| e.seen.kind());
+        assert_eq!(kept, Some("reply"), "I25");
         assert_eq!(
-            w.apply(&id, late).await.expect_err("too late"),
+            w.apply(&id, late).await.expect_err("once"),
             Refusal::NoSuchAttempt
         );
         let outcome = succeeded(&w.row(&id).await);

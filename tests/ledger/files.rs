@@ -206,6 +206,79 @@ async fn damage_is_named_before_anything_is_sent() {
     assert!(matches!(said, LedgerError::Damaged(_)), "{said}");
 }
 
+/// A ledger whose file is too large to be read whole before the first send.
+async fn large() -> World {
+    let w = World::new(Place::new(Store::Sqlite), terms()).await;
+    for n in 0..40 {
+        w.refunded(&format!("t{n}"), &n.to_string(), 100).await;
+    }
+    w.driven("open", "open", 100).await;
+    sql(&w.place, "CREATE TABLE weight (grams BLOB)").await;
+    sql(&w.place, "INSERT INTO weight VALUES (zeroblob(80000000))").await;
+    w
+}
+
+#[tokio::test]
+async fn of_a_large_ledger_what_decides_about_sending_is_looked_at_first() {
+    let w = large().await;
+    w.ledger.check().await.expect("whole");
+    for (damage, repair) in [
+        (
+            "UPDATE tallies SET n = n + 1 WHERE status = 'open'",
+            "UPDATE tallies SET n = n - 1 WHERE status = 'open'",
+        ),
+        (
+            "DROP INDEX one_open_order",
+            "CREATE UNIQUE INDEX one_open_order ON operations (tool, order_id)
+             WHERE status IN ('open', 'unknown') AND provider_ref IS NULL AND order_id IS NOT NULL",
+        ),
+    ] {
+        sql(&w.place, damage).await;
+        let said = w.ledger.check().await.expect_err(damage);
+        assert!(matches!(said, LedgerError::Damaged(_)), "{said}");
+        sql(&w.place, repair).await;
+        w.ledger.check().await.expect(repair);
+    }
+}
+
+#[tokio::test]
+async fn damage_of_a_large_ledger_that_is_found_beside_ends_all_writing() {
+    let w = large().await;
+    let evidence = page_of(&w.place, "evidence").await;
+    w.ledger.close().await;
+    sql(&w.place, "PRAGMA wal_checkpoint(TRUNCATE)").await;
+    let mut bytes = std::fs::read(w.place.path()).expect("read");
+    let page = bytes.chunks_mut(4096).nth(evidence - 1).expect("a page");
+    page.fill(0xa5);
+    std::fs::write(w.place.path(), bytes).expect("written");
+    let ledger = w.other().await;
+    let mut changed = ledger.changed();
+    ledger.check().await.expect("what decides is whole");
+    let written = ledger.accept_call(new_call("before", "1", 100)).await;
+    written.expect("it is not known yet");
+    let found = async {
+        while ledger.check().await.is_ok() {
+            changed.changed().await.expect("alive");
+        }
+    };
+    let in_time = tokio::time::timeout(seconds(60), found).await;
+    in_time.expect("found in time");
+    let written = ledger.accept_call(new_call("after", "2", 100)).await;
+    assert!(
+        matches!(written, Err(LedgerError::Damaged(_))),
+        "{written:?}"
+    );
+}
+
+/// The number of the first page of a table.
+async fn page_of(place: &Place, table: &str) -> usize {
+    let options = SqliteConnectOptions::new().filename(place.path());
+    let mut conn = options.connect().await.expect("a connection");
+    let page = sqlx::query_scalar("SELECT rootpage FROM sqlite_schema WHERE name = ?").bind(table);
+    let page: i64 = page.fetch_one(&mut conn).await.expect("a page");
+    usize::try_from(page).expect("a number")
+}
+
 #[tokio::test]
 async fn a_creation_that_died_halfway_is_no_obstacle() {
     let place = Place::new(Store::Sqlite);
@@ -219,4 +292,77 @@ async fn a_creation_that_died_halfway_is_no_obstacle() {
         .await
         .expect("accepted");
     assert!(!place.dir.path().join("ledger.db.new").exists());
+}
+
+/// A ledger as the first released schema made it, with one row and its evidence.
+const FIRST_RELEASE: &str = "PRAGMA application_id = 1935764843;
+    BEGIN;
+    INSERT INTO operations (operation_id, tool, identity, order_id, amount_cents, currency, provider, payment,
+        status, effect, held, idempotency_key, request, request_hash, attempts, attempts_max, key_created_at,
+        version, corrections, audit_seq, created_at, updated_at)
+    VALUES ('op_1', 'issue_refund', '{}', '1', 100, 'usd', 'stripe', 'pi_1', 'open', 'not_started', 0,
+        '00000000-0000-4000-8000-000000000001', X'00', printf('%064d', 0), 0, 6, 1, 1, 0, 1, 1, 1);
+    INSERT INTO audit (operation_id, seq, at, actor, os_user, action, detail, hash)
+    VALUES ('op_1', 1, 1, 'engine', 'root', 'opened', '{}', printf('%064d', 0));
+    INSERT INTO evidence (operation_id, source, kind, payload, observed_at)
+    VALUES ('op_1', 'review_lookup', 'unreachable', '{\"kind\":\"unreachable\",\"why\":\"down\"}', 5),
+           ('op_1', 'webhook', 'scan', '{\"kind\":\"scan\",\"began_at\":\"2026-01-01T00:00:00Z\",\"complete\":true}', 6);
+    COMMIT;";
+
+/// I29, F74: an upgrade keeps what was seen, in order, and its guards.
+#[tokio::test]
+async fn an_upgraded_ledger_keeps_its_evidence() {
+    let place = Place::new(Store::Sqlite);
+    let first = place.dir.path().join("first");
+    std::fs::create_dir(&first).expect("a folder");
+    let name = "0001_create_ledger.sql";
+    let source = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations/sqlite");
+    std::fs::copy(source.join(name), first.join(name)).expect("copied");
+    let options = SqliteConnectOptions::new()
+        .filename(place.path())
+        .journal_mode(sqlx::sqlite::SqliteJournalMode::Wal)
+        .create_if_missing(true);
+    let mut conn = options.connect().await.expect("a connection");
+    let migrator = sqlx::migrate::Migrator::new(first).await.expect("one");
+    migrator
+        .run_direct(None, &mut conn, false)
+        .await
+        .expect("the first schema");
+    conn.close().await.expect("closed");
+    sql(&place, FIRST_RELEASE).await;
+
+    let ledger = open(&place, OpenMode::Engine).await.expect("upgraded");
+    let id = "op_1".parse().expect("an id");
+    let detail = ledger.detail(&id).await.expect("read").expect("there");
+    let kinds: Vec<_> = detail.op.evidence.iter().map(|e| e.seen.kind()).collect();
+    assert_eq!(kinds, ["unreachable", "scan"]);
+    ledger.check().await.expect("no guard is missing");
+    ledger.close().await;
+
+    let mut conn = SqliteConnectOptions::new()
+        .filename(place.path())
+        .connect()
+        .await
+        .expect("a connection");
+    let insert = "INSERT INTO evidence (operation_id, source, kind, payload, observed_at)
+                  VALUES ('op_1', 'attempt', ?, '{}', 7)";
+    for (kind, taken) in [("reply", true), ("rumour", false)] {
+        let done = sqlx::query(insert).bind(kind).execute(&mut conn).await;
+        assert_eq!(done.is_ok(), taken, "{kind}: {done:?}");
+    }
+    for refused in [
+        "DELETE FROM evidence",
+        "UPDATE evidence SET observed_at = 1",
+    ] {
+        let done = sqlx::query(refused).execute(&mut conn).await;
+        assert!(done.is_err(), "{refused}");
+    }
+    let report = samekey::ledger::verify::verify(&place.path()).await;
+    let schema: Vec<_> = report
+        .expect("a report")
+        .violations
+        .into_iter()
+        .filter(|v| v.rule == "schema" && v.operation.is_none())
+        .collect();
+    assert!(schema.is_empty(), "{schema:#?}");
 }

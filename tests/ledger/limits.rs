@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use samekey::clock::Clock;
+use samekey::domain::later;
 use samekey::domain::operation::{Status, UnknownReason};
 use samekey::domain::policy::Rate;
 use samekey::domain::transition::{Event, Refusal};
@@ -39,7 +40,11 @@ async fn one_lookup_at_a_time_and_a_cooldown_over_all_processes() {
             .begin_lookup(&id, &lea().name)
             .await
             .expect("answered");
-        assert_eq!(soon, Err(LookupBusy::Cooldown { wait: seconds(20) }));
+        let (wait, again_at) = (seconds(20), later(w.clock.now(), seconds(20)));
+        let cooldown = LookupBusy::Cooldown { wait, again_at };
+        assert_eq!(soon, Err(cooldown.clone()));
+        let asked = other.lookup_busy(&id).await.expect("answered");
+        assert_eq!(asked, Some(cooldown), "asking takes nothing");
         w.wait(seconds(20));
         assert_eq!(
             other

@@ -414,3 +414,109 @@ async fn a_change_is_hinted_at_here_and_in_other_processes_l6() {
     })
     .await;
 }
+
+/// I33: what no index answers is looked for in pieces, and nothing is lost between them.
+#[tokio::test]
+async fn a_search_ends_at_its_budget_and_goes_on_where_it_ended() {
+    let place = Place::new(Store::Sqlite);
+    let past = crate::filling::refused_calls(4_500).into_iter().map(Ok);
+    let filled = samekey::ledger::sqlite::fill(&place.path(), all(terms()), past).await;
+    assert_eq!(filled.expect("filled"), 4_500);
+    let w = World::new(place, terms()).await;
+    for (text, wanted) in [("er1234", vec!["order1234"]), ("r99999", vec![])] {
+        for sort in [Sort::Updated, Sort::Order] {
+            let mut query = PageQuery {
+                sort,
+                budget: Some(2_000),
+                ..query(
+                    Tab::All,
+                    Filter {
+                        text: Some(text.into()),
+                        ..Filter::default()
+                    },
+                )
+            };
+            let (mut found, mut pieces) = (Vec::new(), 0);
+            loop {
+                let part = page(&w, &query).await;
+                found.extend(orders(&part));
+                pieces += 1;
+                assert_eq!(part.more, part.next.is_some());
+                query.from = part.next;
+                if query.from.is_none() {
+                    break;
+                }
+            }
+            assert_eq!(
+                (found, pieces),
+                (wanted.iter().map(ToString::to_string).collect(), 3)
+            );
+            query.budget = None;
+            let whole = page(&w, &query).await;
+            assert_eq!((orders(&whole).len(), whole.more), (wanted.len(), false));
+        }
+    }
+    // What an index answers is there at once, whatever the budget.
+    for text in ["order1234", "ORDER1234", "pi_order_order1234"] {
+        let found = PageQuery {
+            budget: Some(1),
+            ..query(
+                Tab::Failed,
+                Filter {
+                    text: Some(text.into()),
+                    ..Filter::default()
+                },
+            )
+        };
+        let found = page(&w, &found).await;
+        assert_eq!(
+            (orders(&found), found.more),
+            (vec!["order1234".into()], false)
+        );
+        let token = found.rows[0].row.id.token().to_owned();
+        for text in [
+            token.clone(),
+            format!("op_…{token}"),
+            found.rows[0].row.id.to_string(),
+        ] {
+            let by_token = PageQuery {
+                budget: Some(1),
+                ..query(
+                    Tab::All,
+                    Filter {
+                        text: Some(text.clone()),
+                        ..Filter::default()
+                    },
+                )
+            };
+            let found = page(&w, &by_token).await;
+            assert!(orders(&found).contains(&"order1234".into()), "{text}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn only_what_moved_is_read_again_and_nothing_happened_is_a_fact() {
+    for_each_store(async |w| {
+        let other = w.other().await;
+        let ids = [
+            w.refunded("t1", "1", 100).await,
+            w.unknown("t2", "2", 100).await,
+        ];
+        let seen = async |id: &OperationId| (id.clone(), w.row(id).await.audit_seq);
+        let seen = [seen(&ids[0]).await, seen(&ids[1]).await];
+        let version = other.version().await.expect("a number");
+        assert_eq!(other.version().await.expect("a number"), version);
+        assert_eq!(other.moved(&seen).await.expect("read"), []);
+        w.nothing_there(&ids[1]).await;
+        assert_ne!(other.version().await.expect("a number"), version);
+        let here = w.ledger.version().await.expect("a number");
+        let moved = other.moved(&seen).await.expect("read");
+        assert_eq!(moved.len(), 1);
+        assert_eq!((&moved[0].id, moved[0].audit_seq), (&ids[1], seen[1].1 + 1));
+        // Also what this process writes itself.
+        w.accept("t3", "3", 100).await;
+        assert_ne!(w.ledger.version().await.expect("a number"), here);
+    })
+    .await;
+}

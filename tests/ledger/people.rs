@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use samekey::domain::ids::CallId;
-use samekey::domain::operation::{Closing, FailureClass, Status};
+use samekey::domain::operation::{Closing, FailureClass, LookedAt, Status};
 use samekey::domain::policy::{Caps, Terms};
 use samekey::domain::review_event::{Act, ReviewRefusal};
 use samekey::domain::tool_call::{CallState, ToolResult};
@@ -29,11 +29,11 @@ async fn of_two_reviewers_one_wins_and_the_other_is_told_i18_f26() {
         let id = w.unknown("t1", "4417", 3800).await;
         w.wait(SETTLE);
         w.nothing_there(&id).await;
-        let seen = Some(w.row(&id).await.version);
+        let seen = Some(LookedAt::of(&w.row(&id).await));
         let closing = close_as(Closing::Failed);
         let (one, two) = (w.other().await, w.other().await);
         let (mine, theirs) = (
-            decision(&ann(), closing.clone(), seen),
+            decision(&ann(), closing.clone(), seen.clone()),
             decision(&lea(), closing, seen),
         );
         let (x, y) = tokio::join!(one.apply(&id, mine), two.apply(&id, theirs));
@@ -53,7 +53,7 @@ async fn of_two_reviewers_one_wins_and_the_other_is_told_i18_f26() {
 async fn a_decision_on_an_older_version_is_refused_i18() {
     for_each_store(async |w| {
         let (call, id) = w.driven("t1", "4417", 3800).await;
-        let seen = Some(w.row(&id).await.version);
+        let seen = Some(LookedAt::of(&w.row(&id).await));
         w.attempt(&id, &call, lost()).await;
         let late = w.apply(&id, decision(&ann(), Act::Stop, seen)).await;
         let refused = late.expect_err("it moved on");

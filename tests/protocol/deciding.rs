@@ -12,7 +12,7 @@
 
 use samekey::domain::evidence::{ObjectStatus, Source};
 use samekey::domain::guard::Role;
-use samekey::domain::operation::{Closing, Effect, FailureClass, Status, UnknownReason};
+use samekey::domain::operation::{Closing, Effect, FailureClass, LookedAt, Status, UnknownReason};
 use samekey::domain::policy::{Caps, ProviderKind, Terms};
 use samekey::domain::review_event::{Act, Decision, Fetched, Person, ReviewRefusal};
 use samekey::domain::tool_call::ToolResult;
@@ -70,6 +70,10 @@ fn every_decision_needs_a_note_a_version_and_the_role() {
             Act::Note,
         ]
     };
+    let at = |version| LookedAt {
+        version,
+        waiting: None,
+    };
     let refusal = |d: Decision| match story.try_event(&Event::Decided(d)) {
         Err(Refusal::Review(refusal)) => refusal,
         other => panic!("not refused: {other:?}"),
@@ -81,25 +85,25 @@ fn every_decision_needs_a_note_a_version_and_the_role() {
     for act in all() {
         let blank = Decision {
             note: "  ".into(),
-            ..decision(&lea(), version, act.clone())
+            ..decision(&lea(), at(version), act.clone())
         };
         assert_eq!(refusal(blank), ReviewRefusal::NoteMissing);
-        let seen = decision(&viewer, version, act.clone());
+        let seen = decision(&viewer, at(version), act.clone());
         assert!(
             matches!(refusal(seen), ReviewRefusal::NotPermitted { .. }),
             "M55"
         );
-        let old = decision(&lea(), version - 1, act.clone());
+        let old = decision(&lea(), at(version - 1), act.clone());
         assert!(matches!(refusal(old), ReviewRefusal::MovedOn { .. }), "U23");
         if !matches!(act, Act::Note) {
             let blind = Decision {
-                version: None,
-                ..decision(&lea(), version, act.clone())
+                looked_at: None,
+                ..decision(&lea(), at(version), act.clone())
             };
             assert_eq!(refusal(blind), ReviewRefusal::VersionMissing);
         }
         if matches!(act, Act::Approve { .. } | Act::Reject | Act::Correct { .. }) {
-            let reviewer = decision(&ann(), version, act);
+            let reviewer = decision(&ann(), at(version), act);
             assert!(matches!(
                 refusal(reviewer),
                 ReviewRefusal::NotPermitted {
@@ -375,6 +379,7 @@ fn approving_asks_the_rules_again() {
     let mut story = Story::lost_and_stopped(keyed(), 3800);
     story.observe(Source::ReviewLookup, unreachable());
     story.wait_until_decidable();
+    story.observe(Source::ReviewLookup, unreachable());
     assert_eq!(
         story.decide(&ann(), close_as(Closing::Failed)),
         Ok(Next::Proposed)
@@ -386,4 +391,91 @@ fn approving_asks_the_rules_again() {
     };
     story.observe(Source::Reconciler, incomplete);
     assert!(why(story.decide(&lea(), APPROVE).expect_err("reachable")).contains("look it up"));
+}
+
+/// What a table of decisions says for one row: allowed or not, in the order of [`everything`].
+fn allowed_to(story: &Story, by: &Person) -> String {
+    everything(story)
+        .into_iter()
+        .map(|act| {
+            if story.clone().decide(by, act).is_ok() {
+                '+'
+            } else {
+                '-'
+            }
+        })
+        .collect()
+}
+
+fn everything(story: &Story) -> [Act; 11] {
+    [
+        close_as(Closing::Succeeded),
+        close_as(Closing::Failed),
+        Act::Stop,
+        APPROVE,
+        Act::Reject,
+        correct(Closing::Succeeded),
+        correct(Closing::Failed),
+        ACKNOWLEDGE,
+        Act::Note,
+        Act::Claim,
+        Act::Snooze {
+            until: story.now + chrono::TimeDelta::hours(1),
+        },
+    ]
+}
+
+/// U11: every action on every kind of row, for every role: what is not offered is refused, and what is
+/// offered is done.
+#[test]
+fn every_action_on_every_kind_of_row_by_every_role_u11() {
+    let mut doubtful = Story::seed();
+    doubtful.attempt("toolu_01", timeout());
+    let mut refunded = Story::seed();
+    let refund = refunded.ours("re_1", ObjectStatus::Succeeded);
+    refunded.attempt(
+        "toolu_01",
+        reply(samekey::domain::outcome::OutcomeClass::Succeeded, refund),
+    );
+    let mut failed = absent(keyed());
+    failed
+        .decide(&ann(), close_as(Closing::Failed))
+        .expect("closed");
+    let mut returned = refunded.clone();
+    let lost = returned.ours("re_1", ObjectStatus::Failed);
+    returned.observe(Source::Webhook, event_of(&lost));
+    returned.wait_until_decidable();
+    let viewer = Person {
+        role: Role::Viewer,
+        ..ann()
+    };
+    //                       close R F, stop, A D, correct S F -, note claim snooze
+    for (name, story, lead, reviewer) in [
+        ("open, unsent", &Story::seed(), "-++-----+++", "-++-----+++"),
+        ("open, in doubt", &doubtful, "--+-----+++", "--+-----+++"),
+        (
+            "unknown, absent",
+            &absent(keyed()),
+            "-+------+++",
+            "-+------+++",
+        ),
+        (
+            "held",
+            &Story::held(keyed(), 3800),
+            "---++---+++",
+            "--------+++",
+        ),
+        ("succeeded", &refunded, "--------+--", "--------+--"),
+        ("failed", &failed, "--------+--", "--------+--"),
+        ("contradicted", &returned, "------+-++-", "--------++-"),
+        ("proposed", &proposed(&ann()), "---++---+++", "--------+++"),
+    ] {
+        assert_eq!(allowed_to(story, &lea()), lead, "{name}, a lead");
+        assert_eq!(allowed_to(story, &ann()), reviewer, "{name}, a reviewer");
+        assert_eq!(
+            allowed_to(story, &viewer),
+            "-----------",
+            "{name}, a viewer"
+        );
+    }
 }

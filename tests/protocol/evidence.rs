@@ -9,7 +9,7 @@
     reason = "a test fails by panicking and may say what it skips"
 )]
 
-use samekey::domain::evidence::{Bearing, ObjectStatus, ProviderObject, Source, Verdict};
+use samekey::domain::evidence::{Bearing, ObjectStatus, ProviderObject, Source, Verdict, silence};
 use samekey::domain::operation::{
     Closing, Contradiction, Effect, FailureClass, Status, UnknownReason,
 };
@@ -518,6 +518,39 @@ fn automatic_lookups_do_not_fill_the_ledger() {
         3,
         "the answer to a person is stored"
     );
+}
+
+/// I33: automatic lookups that say nothing new write nothing, so that neither evidence nor audit grow
+/// with time; a person's lookup is always written.
+#[test]
+fn repeated_automatic_lookups_are_not_audited_for_ever() {
+    let mut story = unknown();
+    for _ in 0..200 {
+        story.wait(60);
+        story.observe(Source::EngineLookup, unreachable());
+    }
+    // The first, and the one that shows how long it has lasted.
+    assert_eq!(story.op.evidence.len(), 2);
+    let silence = silence(&story.op.evidence).expect("silent");
+    assert!(silence.lasted(story.terms.profile.settle_time));
+    let audited = story.op.row.audit_seq;
+    let nothing = story.apply(&observed(Source::EngineLookup, unreachable()));
+    assert_eq!(nothing, Err(Refusal::NothingNew));
+    let list = story.list(&[]);
+    story.observe(Source::Reconciler, list);
+    for _ in 0..200 {
+        let list = story.wait(60).list(&[]);
+        story.observe(Source::EngineLookup, list.clone());
+        story.observe(Source::Reconciler, list);
+    }
+    assert_eq!(
+        story.op.row.audit_seq,
+        audited + 1,
+        "the end of the silence"
+    );
+    let list = story.list(&[]);
+    story.observe(Source::ReviewLookup, list);
+    assert_eq!(story.op.row.audit_seq, audited + 2, "a person looked");
 }
 
 /// Whatever else comes late is evidence only: a second attempt's fate does not undo the first's.

@@ -1,8 +1,9 @@
 //! The protocol, told through the public doors of `domain` alone: no ledger, no clock, no provider.
 //!
 //! `story` is the seed's own scenario; `outcomes` what each outcome class leads to; `evidence` what
-//! lookups and webhooks do; `opening` whether a call gets a row; `deciding`, `correcting` and
-//! `matrix` what people may decide; `search` walks through thousands of lives. Every step of every test is checked against
+//! lookups and webhooks do; `opening` whether a call gets a row; `deciding`, `correcting`, `desk`
+//! and `matrix` what people may decide; `findings` what the screen says of the evidence; `search`
+//! walks through thousands of lives. Every step of every test is checked against
 //! `../common/laws.rs`.
 
 #[path = "../common/builders.rs"]
@@ -12,7 +13,9 @@ mod laws;
 
 mod correcting;
 mod deciding;
+mod desk;
 mod evidence;
+mod findings;
 mod matrix;
 mod opening;
 mod outcomes;

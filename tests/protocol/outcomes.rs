@@ -12,7 +12,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use samekey::domain::evidence::{ObjectStatus, ProviderObject, Source, Verdict};
+use samekey::domain::evidence::{ObjectStatus, ProviderObject, Seen, Source, Verdict};
 use samekey::domain::operation::{Effect, FailureClass, Status, UnknownReason};
 use samekey::domain::outcome::{Expected, Outcome, OutcomeClass, classify_object};
 use samekey::domain::policy::ProviderKind;
@@ -336,6 +336,60 @@ fn an_outcome_is_written_once_even_after_the_row_was_settled() {
         .wait(5)
         .end(number, reply(OutcomeClass::Succeeded, refund));
     assert_eq!(story.status(), Status::Succeeded, "F42");
+}
+
+/// I25: what a stale engine saw of an attempt that was recorded as interrupted is kept, once, with the
+/// request's id; it decides nothing, and the attempt keeps its outcome.
+#[test]
+fn a_late_outcome_without_an_object_is_kept_as_evidence_once() {
+    for late in [refusal(), of(OutcomeClass::ServerError), timeout()] {
+        let mut story = Story::seed();
+        let number = story.authorise("toolu_01").expect("authorised");
+        story.apply(&Event::Interrupted).expect("its engine died");
+        let (version, before) = (story.op.row.version, story.op.clone());
+        let late = Outcome {
+            http_status: Some(418),
+            request_id: Some("req_late".into()),
+            ..late
+        };
+        let finished = Event::Finished {
+            attempt: number,
+            outcome: late.clone(),
+            taken: false,
+        };
+        assert_eq!(story.apply(&finished), Ok(Next::Nothing));
+        let [kept] = &story.op.evidence[..] else {
+            panic!("one entry: {:?}", story.op.evidence);
+        };
+        let Seen::Reply {
+            attempt,
+            class,
+            http_status,
+            request_id,
+            ..
+        } = &kept.seen
+        else {
+            panic!("{kept:?}");
+        };
+        assert_eq!((*attempt, *class), (number, late.class));
+        assert_eq!((*http_status, request_id), (Some(418), &late.request_id));
+        assert_eq!(story.op.attempts, before.attempts, "written once (U22)");
+        let row = |op: &samekey::domain::operation::Operation| {
+            (op.row.status, op.row.verdict, op.row.effect, op.row.version)
+        };
+        assert_eq!(row(&story.op), row(&before), "evidence only");
+        assert_eq!(story.op.row.version, version);
+        assert_eq!(story.apply(&finished), Err(Refusal::NoSuchAttempt), "once");
+    }
+    // What ended with an outcome of its own is told nothing new by another one.
+    let mut story = Story::seed();
+    story.attempt("toolu_01", timeout());
+    let again = Event::Finished {
+        attempt: 1,
+        outcome: refusal(),
+        taken: false,
+    };
+    assert_eq!(story.apply(&again), Err(Refusal::NoSuchAttempt));
 }
 
 /// The table "Tools differ": what follows when nobody knows, by what the provider offers.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use samekey::domain::evidence::{ObjectStatus, ProviderObject, Source};
-use samekey::domain::operation::{Closing, Effect, Operation, Status};
+use samekey::domain::operation::{Closing, Effect, LookedAt, Operation, Status};
 use samekey::domain::outcome::{Outcome, OutcomeClass};
 use samekey::domain::policy::{Caps, ProviderKind};
 use samekey::domain::review_event::{Act, Decision, Fetched, Person};
@@ -101,9 +101,13 @@ fn lookup(story: &Story, lots: &mut ChaCha8Rng) -> Lookup {
 
 fn act(story: &Story, lots: &mut ChaCha8Rng) -> Act {
     let closing = pick(lots, &[Closing::Succeeded, Closing::Failed]);
-    match lots.random_range(0..12) {
+    match lots.random_range(0..14) {
         0 => Act::Stop,
         1 => Act::Note,
+        12 => pick(lots, &[Act::Claim, Act::Release]),
+        13 => Act::Snooze {
+            until: story.now + chrono::TimeDelta::hours(pick(lots, &[-1, 1, 100, 1000])),
+        },
         2 | 3 => APPROVE,
         4 => Act::Reject,
         5 => Act::Correct { decision: None },
@@ -181,11 +185,11 @@ fn event(story: &Story, mood: Mood, lots: &mut ChaCha8Rng) -> Event {
         _ => {
             let by: Person = pick(lots, &[ann(), lea(), max(), alone()]);
             let stale = i64::from(lots.random_range(0..12) == 0);
-            Event::Decided(decision(
-                &by,
-                story.op.row.version - stale,
-                act(story, lots),
-            ))
+            let looked_at = LookedAt {
+                version: story.op.row.version - stale,
+                ..LookedAt::of(&story.op.row)
+            };
+            Event::Decided(decision(&by, looked_at, act(story, lots)))
         }
     }
 }
@@ -338,7 +342,8 @@ fn alphabet(story: &Story) -> Vec<(&'static str, Event)> {
         outcome,
         taken: false,
     };
-    let decide = |by: &Person, act| Event::Decided(decision(by, story.op.row.version, act));
+    let seen = || LookedAt::of(&story.op.row);
+    let decide = |by: &Person, act| Event::Decided(decision(by, seen(), act));
     let refund = |status| story.ours("re_1", status);
     let ok = reply(OutcomeClass::Succeeded, refund(ObjectStatus::Succeeded));
     let lost = event_of(&refund(ObjectStatus::Failed));
@@ -374,6 +379,16 @@ fn alphabet(story: &Story) -> Vec<(&'static str, Event)> {
             ),
         ),
         ("sweep", Event::Swept),
+        ("claim", decide(&ann(), Act::Claim)),
+        (
+            "snooze",
+            decide(
+                &ann(),
+                Act::Snooze {
+                    until: story.now + chrono::TimeDelta::hours(1),
+                },
+            ),
+        ),
     ]
 }
 

@@ -212,7 +212,11 @@ fn after_the_keys_deadline_nothing_is_sent() {
     story.attempt("toolu_01", timeout());
     let deadline = story.op.row.key_expires_at.expect("set");
     let life = since(story.op.row.first_authorised_at.expect("set"), deadline);
-    assert_eq!(life, Duration::from_secs(24 * 3600 - 2 - 10 - 300), "I10");
+    assert_eq!(
+        life,
+        Duration::from_secs(24 * 3600 - 2 - 10 - 600 - 300),
+        "I10"
+    );
 
     story.now = later(deadline, Duration::ZERO) - chrono::TimeDelta::microseconds(1);
     let mut last_moment = story.clone();

@@ -30,10 +30,12 @@ pub fn heal(world: &mut World, hands: &Hands) {
         let lea = people::person(&lead, "lea");
         let _ = lead.gate.resume(&tool(), &lea).await;
     });
-    let steps: [fn(&mut World, &Hands); 7] = [
+    let steps: [fn(&mut World, &Hands); 9] = [
         calls_are_answered,
         nothing_is_in_flight,
         open_rows_end,
+        rows_are_decided,
+        everybody_looks_again,
         rows_are_decided,
         the_books_agree,
         orders_are_free,
@@ -120,35 +122,34 @@ fn engine_lease(world: &World) -> Duration {
     world.core.options.engine.lease
 }
 
-/// L3: no call comes any more, and every open row that was ever sent ends by its deadline.
+/// L3: no call comes any more, and every open row ends by its deadline; one that was never sent by the next
+/// sweep. What the provider has but has not finished may take longer.
 fn open_rows_end(world: &mut World, hands: &Hands) {
-    let rows = all_rows(world, hands);
-    let sent =
-        |r: &OperationRow| r.status == Status::Open && r.attempts > 0 && r.provider_ref.is_none();
-    // One that a clock in the future dated waits till then, or for a lead.
+    // A held row that a clock in the future dated waits till then, or for a lead.
     let ahead = runs_ahead(world);
-    let held = |r: &OperationRow| r.status == Status::Open && r.held && !ahead;
-    if !rows.iter().any(|r| sent(r) || held(r)) {
-        return;
-    }
+    let ends = |r: &OperationRow| {
+        r.status == Status::Open && r.provider_ref.is_none() && !(r.held && ahead)
+    };
     let options = &world.core.options;
-    let limit = options
-        .terms
-        .profile
-        .retention
-        .max(options.terms.policy.approval_ttl)
-        + options.engine.poll * 12;
+    let terms = &options.terms;
+    let longest = terms.profile.retention.max(terms.policy.approval_ttl);
+    let limit = longest + options.engine.poll * 12;
     let end = world.core.now() + limit;
-    while world.core.now() < end && world.core.violation().is_none() {
-        let rows = all_rows(world, hands);
-        if !rows.iter().any(|r| sent(r) || held(r)) {
+    loop {
+        let left = all_rows(world, hands);
+        let left: Vec<&OperationRow> = left.iter().filter(|r| ends(r)).collect();
+        if left.is_empty() || world.core.violation().is_some() {
             return;
         }
-        world.run_until((world.core.now() + options_poll(world) * 5).min(end));
-    }
-    for row in all_rows(world, hands).iter().filter(|r| sent(r) || held(r)) {
-        let what = format!("{} is still open {limit:?} after the last fault", row.id);
-        world.core.violated("L3", what);
+        if world.core.now() >= end {
+            for row in left {
+                let what = format!("{} is still open {limit:?} after the last fault", row.id);
+                world.core.violated("L3", what);
+            }
+            return;
+        }
+        let sweep = world.core.options.engine.poll * 5;
+        world.run_until((world.core.now() + sweep).min(end));
     }
 }
 
@@ -156,10 +157,6 @@ fn open_rows_end(world: &mut World, hands: &Hands) {
 fn runs_ahead(world: &World) -> bool {
     let options = &world.core.options;
     options.has(Kind::StepHour) || options.has(Kind::StepDay)
-}
-
-fn options_poll(world: &World) -> Duration {
-    world.core.options.engine.poll
 }
 
 fn all_rows(world: &mut World, hands: &Hands) -> Vec<OperationRow> {
@@ -283,19 +280,35 @@ fn sensible(op: &Operation) -> Vec<Ask> {
     }
 }
 
-/// In the end every word of the ledger is true at the provider, and the audit of the file finds nothing.
-fn the_books_agree(world: &mut World, hands: &Hands) {
-    // What two persons closed on their word is looked up once, as anybody may.
+/// Refunds fail after they succeeded, and persons close wrongly on their word: a later look flags it.
+fn everybody_looks_again(world: &mut World, hands: &Hands) {
+    let later = world.core.options.has(Kind::FailsLater);
+    if later {
+        world.sleep_over(Duration::from_secs(4000));
+        trust_clocks(world, hands);
+    }
     for row in all_rows(world, hands) {
-        if row.closed_by.as_deref().is_some_and(|by| by.contains(", ")) {
+        let on_their_word = row.closed_by.as_deref().is_some_and(|by| by.contains(", "));
+        if later || on_their_word {
             let (hands, id) = (hands.clone(), row.id.clone());
             world.at_desk(async move {
                 let ann = people::person(&hands, "ann");
                 people::look_up(&hands, &id, &ann).await;
-                settle_flag(&hands, &id).await;
             });
         }
     }
+    let flagged = |r: &OperationRow| {
+        let word = r.closed_by.as_deref().is_some_and(|by| by.contains(", "));
+        r.contradicted.is_some() && word
+    };
+    if all_rows(world, hands).iter().any(flagged) {
+        let what = "two persons closed wrongly, and the row was flagged";
+        world.core.saw(what);
+    }
+}
+
+/// In the end every word of the ledger is true at the provider, and the audit of the file finds nothing.
+fn the_books_agree(world: &mut World, _: &Hands) {
     world.ground.judge.agree();
     let report = world.ground.store.block(verify_at(
         &world.ground.place.path,
@@ -306,23 +319,6 @@ fn the_books_agree(world: &mut World, hands: &Hands) {
         let of = violation.operation.unwrap_or_default();
         let what = format!("verify: {} {}", short(&of), violation.what);
         world.core.violated(violation.rule, what);
-    }
-}
-
-async fn settle_flag(hands: &Hands, id: &OperationId) {
-    let Ok(Some(detail)) = hands.ledger.detail(id).await else {
-        return;
-    };
-    if detail.op.row.contradicted.is_some() {
-        hands
-            .core
-            .saw("two persons closed wrongly, and the row was flagged");
-        let max = people::person(hands, "max");
-        for ask in sensible(&detail.op) {
-            if people::decide(hands, id, ask, &max, Duration::ZERO, None).await {
-                break;
-            }
-        }
     }
 }
 

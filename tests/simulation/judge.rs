@@ -31,6 +31,7 @@ pub struct Known {
     pub closed_by: Option<String>,
     pub provider_ref: Option<String>,
     pub held: bool,
+    effect: String,
     pub opened: Duration,
     /// True time at which each attempt was asked for, and committed.
     attempts: Vec<(Duration, Duration)>,
@@ -178,6 +179,7 @@ impl Judge {
             closed_by: None,
             provider_ref: None,
             held: false,
+            effect: String::new(),
             opened: now,
             attempts: Vec::new(),
             posts: 0,
@@ -189,6 +191,10 @@ impl Judge {
         let key: String = row.get("idempotency_key");
         if key != known.key {
             core.violated("I3", format!("{id}: the key changed"));
+        }
+        known.effect = row.get("effect");
+        if action == "corrected" {
+            core.saw("a correction");
         }
         self.moved(&id, known, &action, &actor, &said);
         if action == "authorised" {
@@ -272,7 +278,6 @@ impl Judge {
             ("unknown", "succeeded", true) => {
                 core.saw("unknown, then closed as succeeded by a person");
             }
-            (_, _, true) if action == "corrected" => core.saw("a correction"),
             (_, "unknown", _) => {
                 let made = self.provider.effects();
                 let mut ours = made.iter().filter_map(|e| e.metadata.get("operation_id"));

@@ -11,15 +11,17 @@ use samekey::domain::ids::{
     AgentName, CallId, EngineId, OperationId, OrderId, PaymentId, ProviderName, ProviderRef,
     ReviewerName, ToolName,
 };
+use samekey::domain::notice::NoticeEvent;
 use samekey::domain::operation::{OperationRow, Status};
+use samekey::domain::report::{Report, ReportQuery};
 use samekey::domain::tool_call::{RefundArguments, ToolCall, ToolResult};
 use samekey::domain::transition::{Action, AuditEntry, Event, Next, Refusal, Step};
 use samekey::domain::{ids::Actor, opening::Got};
 use samekey::ledger::sqlite::SqliteLedger;
 use samekey::ledger::{
     Accepted, Applied, AuditPage, AuditQuery, BucketSeen, CallPage, CallQuery, Counts, Detail,
-    Drive, EngineSeen, LeasedCall, Ledger, LedgerError, LookupBusy, NewCall, OpenRow, Opening,
-    OrderRows, Page, PageQuery, Stamp, Still, ToolState,
+    Drive, EngineSeen, LeasedCall, Ledger, LedgerError, LookupBusy, NewCall, Notice, NoticeCounts,
+    OpenRow, Opening, OrderRows, Page, PageQuery, Stamp, Still, ToolState, Went,
 };
 use tokio::sync::watch;
 
@@ -159,7 +161,7 @@ impl SimLedger {
     }
 
     /// What a harness without guards makes of an authorise that was refused or failed.
-    async fn pretend(&self, operation: &OperationId) -> Option<Step> {
+    fn pretend(&self, operation: &OperationId) -> Option<Step> {
         let detail = self.store.block(self.inner.detail(operation)).ok()??;
         let mut op = detail.op;
         op.row.status = Status::Open;
@@ -338,10 +340,10 @@ impl Ledger for SimLedger {
             Ok(Err(Refusal::NotOpen {
                 status: Status::Unknown,
             })) if options.lacks(Guard::NothingAfterUnknown) => {
-                Ok(self.pretend(operation).await.ok_or(Refusal::LeaseLost))
+                Ok(self.pretend(operation).ok_or(Refusal::LeaseLost))
             }
             Err(_) if options.lacks(Guard::CommitInDoubt) => {
-                Ok(self.pretend(operation).await.ok_or(Refusal::LeaseLost))
+                Ok(self.pretend(operation).ok_or(Refusal::LeaseLost))
             }
             _ => done,
         }
@@ -389,6 +391,16 @@ impl Ledger for SimLedger {
     ) -> Result<Result<(), LookupBusy>, LedgerError> {
         self.run("begin_lookup", Sort::Write, |l| async move {
             l.begin_lookup(operation, by).await
+        })
+        .await
+    }
+
+    async fn lookup_busy(
+        &self,
+        operation: &OperationId,
+    ) -> Result<Option<LookupBusy>, LedgerError> {
+        self.run("lookup_busy", Sort::Read, |l| async move {
+            l.lookup_busy(operation).await
         })
         .await
     }
@@ -455,6 +467,73 @@ impl Ledger for SimLedger {
             l.clock_alarm().await
         })
         .await
+    }
+
+    async fn take_notice(
+        &self,
+        events: &[NoticeEvent],
+        lease: Duration,
+    ) -> Result<Option<Notice>, LedgerError> {
+        self.run("take_notice", Sort::Write, |l| async move {
+            l.take_notice(events, lease).await
+        })
+        .await
+    }
+
+    async fn notice_went(&self, notice: &Notice, went: Went) -> Result<(), LedgerError> {
+        self.run("notice_went", Sort::Write, |l| async move {
+            l.notice_went(notice, went).await
+        })
+        .await
+    }
+
+    async fn tell_expiring(&self) -> Result<u64, LedgerError> {
+        self.run("tell_expiring", Sort::Write, |l| async move {
+            l.tell_expiring().await
+        })
+        .await
+    }
+
+    async fn notice_counts(&self) -> Result<NoticeCounts, LedgerError> {
+        self.run("notice_counts", Sort::Read, |l| async move {
+            l.notice_counts().await
+        })
+        .await
+    }
+
+    async fn review_head(&self, limit: u32) -> Result<Vec<OperationId>, LedgerError> {
+        self.run("review_head", Sort::Read, |l| async move {
+            l.review_head(limit).await
+        })
+        .await
+    }
+
+    async fn moved(&self, seen: &[(OperationId, i64)]) -> Result<Vec<OperationRow>, LedgerError> {
+        self.run("moved", Sort::Read, |l| async move { l.moved(seen).await })
+            .await
+    }
+
+    async fn calls_of(&self, ids: &[(AgentName, CallId)]) -> Result<Vec<ToolCall>, LedgerError> {
+        self.run(
+            "calls_of",
+            Sort::Read,
+            |l| async move { l.calls_of(ids).await },
+        )
+        .await
+    }
+
+    async fn report(&self, query: &ReportQuery) -> Result<Report, LedgerError> {
+        self.run(
+            "report",
+            Sort::Read,
+            |l| async move { l.report(query).await },
+        )
+        .await
+    }
+
+    async fn version(&self) -> Result<i64, LedgerError> {
+        self.run("version", Sort::Read, |l| async move { l.version().await })
+            .await
     }
 
     async fn page(&self, query: &PageQuery) -> Result<Page, LedgerError> {

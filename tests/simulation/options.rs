@@ -123,8 +123,8 @@ impl Kind {
     /// Percent of the seeds that have it.
     fn share(self) -> u32 {
         match self {
-            Self::CopiedMetadata | Self::IgnoresKeys | Self::Outage | Self::Unauthorised => 6,
-            Self::StepHour | Self::StepDay | Self::Forbidden403 => 10,
+            Self::CopiedMetadata | Self::IgnoresKeys | Self::Unauthorised => 6,
+            Self::Outage | Self::StepHour | Self::StepDay | Self::Forbidden403 => 10,
             Self::StepSmall => 8,
             Self::LongPause | Self::ManyOthers | Self::KeyMismatch => 12,
             Self::TwoEngines | Self::AskAgain => 75,

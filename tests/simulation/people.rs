@@ -8,14 +8,15 @@ use rand_chacha::ChaCha8Rng;
 use samekey::clock::Clock;
 use samekey::domain::guard::Role;
 use samekey::domain::ids::{OperationId, ProviderRef, ReviewerName};
-use samekey::domain::operation::Closing;
+use samekey::domain::later;
+use samekey::domain::operation::{Closing, LookedAt};
 use samekey::domain::review_event::{Person, ReviewRefusal};
 use samekey::ledger::{Accepted, NewCall, PageQuery, SharedLedger, Tab};
-use samekey::review::{Ask, Gate, GateError};
+use samekey::review::{Ask, Gate, GateError, Subject};
 
 use crate::core::Core;
 use crate::judge::{Judge, short};
-use crate::options::{Kind, Options, chance, pick};
+use crate::options::{Kind, Options, between, chance, pick};
 use crate::world::{DESK, World, tool};
 
 pub const AGENTS: [&str; 2] = ["northwind", "southwind"];
@@ -179,6 +180,10 @@ pub async fn meddle(hands: Hands, mut d: ChaCha8Rng) {
         return;
     };
     let ask = some_ask(&mut d, &hands.core.options);
+    if ask == Ask::Note {
+        at_desk(&hands, &id, &by, &mut d).await;
+        return;
+    }
     if ask == Ask::Lookup {
         look_up(&hands, &id, &by).await;
         return;
@@ -188,6 +193,23 @@ pub async fn meddle(hands: Hands, mut d: ChaCha8Rng) {
         .flatten();
     let think = Duration::from_millis(d.random_range(0..30_000));
     decide(&hands, &id, ask, &by, think, typed).await;
+}
+
+/// Claims a row, gives it back or puts it off: which stands in nobody's way.
+async fn at_desk(hands: &Hands, id: &OperationId, by: &Person, d: &mut ChaCha8Rng) {
+    let gate = &hands.gate;
+    let done = match d.random_range(0..3) {
+        0 => gate.claim(id, by).await,
+        1 => gate.release(id, by).await,
+        _ => {
+            let until = later(hands.clock.now(), Duration::from_secs(120));
+            gate.snooze(id, by, until).await
+        }
+    };
+    match done {
+        Ok(done) => hands.core.note(format!("{}: {}", by.name, done.says)),
+        Err(error) => hands.core.note(format!("{} at the desk: {error}", by.name)),
+    }
 }
 
 /// Two persons decide on the same row at the same time, having seen the same version.
@@ -210,29 +232,34 @@ pub async fn duel(hands: Hands, mut d: ChaCha8Rng) {
     );
 }
 
-/// Somebody who wants a row out of the list: looks up and closes as failed, until it is done.
+/// Two persons who want rows out of the list: they stop, look up and close whatever they may, at once, and
+/// the second one approves without looking.
 pub async fn eager(hands: Hands, mut d: ChaCha8Rng) {
-    let by = person(&hands, "max");
+    let (by, second) = (person(&hands, "max"), person(&hands, "lea"));
+    let now = Duration::ZERO;
     for _ in 0..12 {
         if hands.core.is_healed() {
             return;
         }
         if let Some(id) = some_row(&hands, &mut d).await {
             if hands.core.options.has(Kind::Stop) {
-                decide(&hands, &id, Ask::Stop, &by, Duration::ZERO, None).await;
+                decide(&hands, &id, Ask::Stop, &by, now, None).await;
             }
             look_up(&hands, &id, &by).await;
-            decide(
-                &hands,
-                &id,
-                Ask::Close(Closing::Failed),
-                &by,
-                Duration::ZERO,
-                None,
-            )
-            .await;
+            let typed = if chance(&mut d, 30) {
+                some_ref(&hands, &id, &mut d)
+            } else {
+                None
+            };
+            let closing = match typed {
+                Some(_) => Closing::Succeeded,
+                None => Closing::Failed,
+            };
+            if decide(&hands, &id, Ask::Close(closing), &by, now, typed).await {
+                decide(&hands, &id, Ask::Approve, &second, now, None).await;
+            }
         }
-        hands.clock.sleep(Duration::from_secs(21)).await;
+        hands.clock.sleep(between(&mut d, 1_500, 21_000)).await;
     }
 }
 
@@ -269,6 +296,7 @@ fn some_ask(d: &mut ChaCha8Rng, options: &Options) -> Ask {
         Ask::Correct(None),
         Ask::Correct(Some(Closing::Failed)),
         Ask::Correct(Some(Closing::Succeeded)),
+        Ask::Note,
         Ask::Note,
     ];
     if options.has(Kind::Stop) {
@@ -320,8 +348,11 @@ pub async fn decide(
 ) -> bool {
     let core = &hands.core;
     let (who, what) = (&by.name, format!("{} {ask:?}", short(id.as_str())));
-    let version = match hands.gate.ask(id, ask, by).await {
-        Ok(asked) => asked.op.row.version,
+    let looked_at = match hands.gate.ask(id, ask, by).await {
+        Ok(asked) => match asked.subject {
+            Subject::Row(op) => LookedAt::of(&op.row),
+            Subject::Rows(_) | Subject::Tool(_) => return false,
+        },
         Err(error) => {
             core.note(format!("{who} may not: {what}: {error}"));
             if error.to_string().contains("decidable at") {
@@ -333,7 +364,7 @@ pub async fn decide(
     hands.clock.sleep(think).await;
     let decided = hands
         .gate
-        .decide(id, ask, by, "seen", Some(version), typed)
+        .decide(id, ask, by, "seen", Some(looked_at), typed)
         .await;
     match decided {
         Ok(done) => {

@@ -66,7 +66,7 @@ fn plan(world: &World) -> Vec<(Duration, Planned)> {
         Planned::Fate(0, d.random_range(1..60), Fate::Stops(length))
     });
     add(Some(Kind::Unreachable), 2, &mut |d, _| {
-        Planned::Unreachable(between(d, 1000, 60_000))
+        Planned::Unreachable(between(d, 1000, 200_000))
     });
     for (kind, steps) in [
         (Kind::StepSmall, [-90, 90]),

@@ -35,14 +35,12 @@ fn every_size_is_drawn_and_only_a_resize_clears_u37_u42() {
     assert_eq!(clearing_frames(&pty), start, "none in steady state");
 
     let sizes: [((u16, u16), Shows); 5] = [
-        ((60, 16), |t| {
-            t.contains("OPERATION") && !t.contains("TIMELINE")
-        }),
+        ((60, 16), |t| t.contains("ORDER") && !t.contains("TIMELINE")),
         ((20, 5), |t| {
             t.contains("unknown 2") && t.contains("q quits")
         }),
         ((1, 1), |t| t.trim() == "…"),
-        ((60, 16), |t| t.contains("OPERATION")),
+        ((60, 16), |t| t.contains("ORDER")),
         ((200, 60), |t| t.contains("TIMELINE")),
     ];
     for (n, ((columns, lines), shows)) in sizes.into_iter().enumerate() {

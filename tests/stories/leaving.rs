@@ -46,7 +46,7 @@ fn assert_restored(pty: &Pty) {
 /// The next engine finishes what was left behind, under the same key: one refund.
 fn assert_nothing_lost(stage: &Stage) {
     let mut pty = Pty::spawn(stage.command(&[]), SMALL);
-    pty.wait_for("4 Succeeded 1");
+    pty.wait_for("4 Succ 1");
     pty.keys("q");
     assert!(pty.exit(SOON).success());
     let rows = stage.everything();
@@ -89,7 +89,7 @@ fn ctrl_c_is_asked_twice_before_anything_ends() {
     let stage = Stage::new("honest");
     stage.refund("4417");
     let mut pty = stage.watch(SMALL);
-    pty.wait_for("4 Succeeded 1");
+    pty.wait_for("4 Succ 1");
     pty.keys("ctrl-c");
     pty.wait_for("ctrl-c again quits");
     pty.keys("ctrl-c");

@@ -29,5 +29,6 @@ mod racing;
 mod secrets;
 mod starting;
 mod suspending;
+mod telling;
 mod typing;
 mod watching;

@@ -15,7 +15,7 @@ fn shell(stage: &Stage, args: &str) -> (Pty, u32) {
     let mut pty = Pty::spawn(stage.at_home(command), SMALL);
     pty.wait_for("prompt> ");
     pty.send(format!("{} {args}\r", env!("CARGO_BIN_EXE_samekey")));
-    pty.wait_for("OPERATION");
+    pty.wait_for("ORDER");
     let bash = u32::try_from(pty.pid().as_raw_nonzero().get()).expect("an id");
     let pid = wait_until("the program", || child_of(bash, "samekey"));
     (pty, pid)
@@ -45,7 +45,7 @@ fn ctrl_z_stops_it_with_a_sane_terminal_and_fg_draws_the_same_again_u34() {
         }
         let from = pty.raw().len();
         pty.send("fg\r");
-        pty.wait_raw("OPERATION", from);
+        pty.wait_raw("ORDER", from);
         pty.wait("the same frame", |s| steady(&s.contents()) == before);
         assert!(pty.screen().alternate_screen() && !pty.is_cooked());
     }
@@ -74,7 +74,7 @@ fn suspended_mid_call_and_overtaken_it_sends_nothing_more_u56() {
     wait_until("stopped", || (state(pid) == Some('T')).then_some(()));
 
     let mut other = Pty::spawn(stage.command(&[]), SMALL);
-    other.wait_for("4 Succeeded 1");
+    other.wait_for("4 Succ 1");
     other.keys("q");
     assert!(other.exit(SOON).success());
     let sent = refunds(&stage);
@@ -82,8 +82,8 @@ fn suspended_mid_call_and_overtaken_it_sends_nothing_more_u56() {
 
     let from = pty.raw().len();
     pty.send("fg\r");
-    pty.wait_raw("OPERATION", from);
-    pty.wait_for("4 Succeeded 1");
+    pty.wait_raw("ORDER", from);
+    pty.wait_for("4 Succ 1");
     pty.keys("q");
     pty.wait("the prompt", |s| !s.alternate_screen());
     wait_until("it ended", || state(pid).is_none().then_some(()));
@@ -113,7 +113,7 @@ fn stopped_from_outside_it_draws_again_when_it_goes_on_u34() {
     pty.wait_raw("Stopped", from);
     let from = pty.raw().len();
     pty.send("fg\r");
-    pty.wait_raw("OPERATION", from);
+    pty.wait_raw("ORDER", from);
     pty.wait("the row", |s| selected(s).contains("? unknown"));
     pty.keys("q");
     pty.wait_raw("prompt> ", from);

@@ -1,7 +1,7 @@
 //! The Stripe adapter against a raw TCP server that misbehaves as providers and networks do.
 //!
 //! `server` is the server, `attempts` proves what a sent refund comes to and that one attempt is one
-//! request (I12, I14), `reads` proves resolving and lookups (I22, M39).
+//! request (I12, I14), `arbitrary` the same of any bytes, `reads` proves resolving and lookups (I22, M39).
 
 #![allow(
     clippy::expect_used,
@@ -9,6 +9,7 @@
     reason = "a test's own builders fail the test"
 )]
 
+mod arbitrary;
 mod attempts;
 mod reads;
 mod server;

@@ -433,7 +433,7 @@ async fn a_missing_table_or_column_is_a_finding_not_a_refusal() {
             "migration 1 is not the one of this samekey",
         ),
         (
-            "INSERT INTO _sqlx_migrations SELECT 999, description, installed_on, success, checksum, execution_time FROM _sqlx_migrations",
+            "INSERT INTO _sqlx_migrations SELECT 999, description, installed_on, success, checksum, execution_time FROM _sqlx_migrations WHERE version = 1",
             "migration 999 is unknown",
         ),
         (
@@ -530,4 +530,47 @@ async fn a_course_that_the_protocol_does_not_know_i7_i16_i18_i27() {
     named("stopped", sql, "I18", "takes the row from unknown to open").await;
     let sql = "UPDATE audit SET at = at - 400000000 WHERE operation_id = $OP AND seq = 3";
     named("refunded", sql, "I27", "audit entry 3 is earlier").await;
+}
+
+/// Findings that concern no operation.
+async fn general(sql: &str) -> Vec<String> {
+    let fixture = Fixture::new().await;
+    damage(&fixture.path, sql).await;
+    let report = fixture.verify().await;
+    report.violations.into_iter().map(|v| v.what).collect()
+}
+
+#[tokio::test]
+async fn a_tally_that_is_not_that_of_the_rows_or_is_gone() {
+    let found = general("UPDATE tallies SET n = n + 2 WHERE status = 'failed'").await;
+    assert!(
+        matches!(found.as_slice(), [one] if one.contains("operations are counted as failed")),
+        "{found:?}"
+    );
+    let found = general("DELETE FROM tallies WHERE status = 'open'").await;
+    assert!(
+        matches!(found.as_slice(), [one] if one.contains("that are open is missing")),
+        "{found:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_notice_about_somebody_else_and_hostile_text_in_one() {
+    let told = "INSERT INTO notices (tool, event, subject, operation_id, mark, at, state, tries, next_at, error)";
+    let sql = format!(
+        "{told} SELECT 'issue_refund', 'unknown', 'op_other', $OP, 'x', 1, 'pending', 0, 1, NULL"
+    );
+    named("lost", &sql, "integrity", "another subject").await;
+    let sql = format!(
+        "{told} SELECT 'issue_refund', 'resolved', $OP, $OP, 'y', 1, 'gave_up', 3, 1, char(27) || '[2J'"
+    );
+    named("lost", &sql, "I31", "notices.error").await;
+    let sql = format!(
+        "{told} VALUES ('issue_refund', 'resolved', 'op_gone', 'op_gone', 'z', 1, 'pending', 0, 1, NULL)"
+    );
+    let found = general(&sql).await;
+    assert!(
+        matches!(found.as_slice(), [one] if one.contains("a row of notices refers to")),
+        "{found:?}"
+    );
 }

@@ -47,8 +47,26 @@ async fn rows_are_never_deleted() {
             "DELETE FROM tool_calls",
             "an accepted call is never deleted",
         ),
+        ("DELETE FROM notices", "a notice is never deleted"),
     ])
     .await;
+}
+
+#[tokio::test]
+async fn a_notice_says_what_it_said() {
+    for set in [
+        "event = 'resolved'",
+        "subject = 'x'",
+        "tool = 'x'",
+        "operation_id = NULL",
+        "mark = 'x'",
+        "reason = 'x'",
+        "at = at + 1",
+        "tries = tries - 1",
+    ] {
+        let sql = format!("UPDATE notices SET {set} WHERE event = 'unknown'");
+        refused(&[(&sql, "a notice says what it said")]).await;
+    }
 }
 
 #[tokio::test]

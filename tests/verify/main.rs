@@ -109,6 +109,11 @@ async fn damage(path: &Path, sql: &str) {
         .await
         .expect("a pragma");
     run(&mut conn, sql).await.expect("damaged");
+    if !sql.contains("tallies") {
+        // Whoever gets past the guards sees that the counts still fit.
+        let counted = "UPDATE tallies SET n = (SELECT count(*) FROM operations o WHERE o.status = tallies.status)";
+        run(&mut conn, counted).await.expect("counted");
+    }
     for (_, sql) in &guards {
         // A unique index over what is there twice cannot be made again; that is a finding of its own.
         let made = run(&mut conn, sql).await;

@@ -2,10 +2,11 @@
 //!
 //! Owns: the checks and their sentences. Never: prints a secret, writes to the ledger, or sends
 //! anything but reads. `ledger` looks at the file, `machine` at what it lies on, `setup` at
-//! configuration, provider and terminal.
+//! configuration, provider and terminal, `notices` at who is told.
 
 mod ledger;
 mod machine;
+mod notices;
 mod setup;
 
 use serde::Serialize;
@@ -62,6 +63,8 @@ pub(super) async fn run(cx: &Context) -> Result<Exit, Failure> {
     checks.extend(machine::clocks(cx, &loaded.config, &at.path).await);
     checks.extend(setup::configuration(&loaded));
     checks.extend(setup::providers(cx, &loaded.config).await);
+    checks.extend(notices::outlets(cx, &loaded.config));
+    checks.extend(notices::outbox(cx, &loaded.config, &at.path).await);
     checks.extend(setup::terminal(&cx.env));
     if cx.out.is_json() {
         cx.out.json(&checks)?;

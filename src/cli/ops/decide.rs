@@ -1,15 +1,15 @@
-//! `ops lookup`, `close`, `approve`, `reject`, `stop`, `correct`, `note`: what a person does to a row,
-//! always through the gate of `review`.
+//! `ops close`, `approve`, `reject`, `stop`, `correct`, `note`: what a person decides about a row, always
+//! through the gate of `review`.
 
 use serde_json::json;
 
 use super::super::args::{DecideArgs, OpsCommand};
 use super::super::context::{Context, Desk};
-use crate::domain::evidence;
 use crate::domain::ids::{OperationId, ProviderRef};
+use crate::domain::operation::{LookedAt, OperationRow};
 use crate::domain::review_event::ReviewRefusal;
 use crate::error::{Exit, Failure};
-use crate::review::{Ask, Decided, GateError};
+use crate::review::{self, Ask, GateError};
 
 /// What a command asks of the gate.
 struct Wish<'a> {
@@ -37,7 +37,13 @@ fn wish(command: &OpsCommand) -> Option<Wish<'_>> {
         OpsCommand::Stop(args) => plain("stop", Ask::Stop, args),
         OpsCommand::Correct(args) => plain("correct", Ask::Correct(args.outcome), &args.decide),
         OpsCommand::Note(args) => plain("note", Ask::Note, args),
-        OpsCommand::List(_) | OpsCommand::Show(_) | OpsCommand::Lookup(_) => return None,
+        OpsCommand::List(_)
+        | OpsCommand::Show(_)
+        | OpsCommand::Lookup(_)
+        | OpsCommand::Claim(_)
+        | OpsCommand::Release(_)
+        | OpsCommand::Snooze(_)
+        | OpsCommand::Packet(_) => return None,
     })
 }
 
@@ -48,18 +54,24 @@ pub(super) async fn run(cx: &Context, desk: &Desk, command: &OpsCommand) -> Resu
     let gate = desk.gate()?;
     let person = desk.person(&gate)?;
     let (id, note) = (&wish.with.op, wish.with.note.as_str());
-    // A decision is bound to a version in any case: to the one looked at, or to the one just read.
-    let version = match wish.with.expect_version {
-        Some(version) => version,
-        None => super::detail(desk, id).await?.op.row.version,
-    };
+    // A decision is bound to what was looked at in any case: to the version named, or to the row as it
+    // was just read; an approval to what is printed here.
+    let row = super::detail(desk, id).await?.op.row;
+    let mut looked_at = LookedAt::of(&row);
+    if let Some(version) = wish.with.expect_version {
+        looked_at.version = version;
+    }
+    let version = looked_at.version;
     // A note is bound to nothing, unless its maker says so.
-    let bound = match wish.ask {
-        Ask::Note => wish.with.expect_version,
-        _ => Some(version),
-    };
-    if wish.with.expect_version.is_none() && bound.is_some() {
+    let named = wish.with.expect_version.is_some();
+    let bound = (wish.ask != Ask::Note || named).then_some(looked_at);
+    if !named && bound.is_some() {
         cx.out.note(&format!("{id}: read at version {version}"));
+    }
+    if matches!(wish.ask, Ask::Approve | Ask::Reject)
+        && let Some(what) = waits(desk, &row)
+    {
+        cx.out.note(&format!("{id}: what waits is {what}"));
     }
     let decided = gate
         .decide(id, wish.ask, &person, note, bound, wish.typed)
@@ -91,7 +103,7 @@ pub(super) async fn run(cx: &Context, desk: &Desk, command: &OpsCommand) -> Resu
         }
         Err(e) => {
             let failure = Failure::from(e);
-            let read = wish.with.expect_version.is_none() && bound.is_some() && cx.out.is_json();
+            let read = !named && wish.ask != Ask::Note && cx.out.is_json();
             Err(match failure.hint {
                 None if read => failure.hint(format!("it was read at version {version}")),
                 _ => failure,
@@ -100,32 +112,17 @@ pub(super) async fn run(cx: &Context, desk: &Desk, command: &OpsCommand) -> Resu
     }
 }
 
-/// Asks the provider, through the gate; prints the verdict.
-pub(super) async fn lookup(cx: &Context, desk: &Desk, id: &OperationId) -> Result<Exit, Failure> {
-    let gate = desk.gate()?;
-    let person = desk.person(&gate)?;
-    let decided = gate.lookup(id, &person).await?;
-    let Decided { op, says, .. } = decided;
-    if evidence::unreachable_since(&op.evidence).is_some() {
-        return Err(
-            Failure::unreachable("provider_unreachable", format!("{id}: {says}"))
-                .hint("try again later; `samekey ops show` keeps what was seen"),
-        );
+/// What waits for a lead on the row, in one sentence: the very thing that is decided.
+fn waits(desk: &Desk, row: &OperationRow) -> Option<String> {
+    if row.held {
+        let (money, order) = (row.money, &row.order_id);
+        return Some(format!("the held row: {money}, order {order}"));
     }
-    print(
-        cx,
-        desk,
-        id,
-        "lookup",
-        &format!("{id}: {says}"),
-        None,
-        false,
-    )
-    .await?;
-    Ok(Exit::Done)
+    let (p, terms) = (row.proposal.as_ref()?, desk.terms.get(&row.tool)?);
+    Some(format!("{}: {}", review::proposed(p, terms), p.note))
 }
 
-async fn print(
+pub(super) async fn print(
     cx: &Context,
     desk: &Desk,
     id: &OperationId,

@@ -30,9 +30,9 @@ pub(super) async fn run(cx: &Context, desk: &Desk, args: &ListArgs) -> Result<Ex
             ..Filter::default()
         },
         sort: args.sort,
-        ascending: false,
         after: args.after.clone(),
         limit: PAGE,
+        ..PageQuery::default()
     };
     let mut left = args.limit.unwrap_or(u32::MAX);
     let mut printer = Printer::new(cx, desk);
@@ -102,16 +102,22 @@ impl<'a> Printer<'a> {
 
     fn cells(&self, listed: &Listed) -> Vec<String> {
         let row = &listed.row;
-        let mut status = status_word(row.status, self.desk.terms.get(&row.tool)).to_owned();
-        if row.held {
-            status.push_str(" held");
-        }
-        if row.proposal.is_some() {
-            status.push_str(" proposed");
-        }
-        if row.contradicted.is_some() {
-            status.push_str(" contradicted");
-        }
+        let now = self.desk.clock.now();
+        let word = status_word(row.status, self.desk.terms.get(&row.tool));
+        let claimed = row.claimed_by(now).map(|by| format!("claimed by {by}"));
+        let snoozed = row.snoozed(now);
+        let snoozed = snoozed.map(|until| format!("snoozed until {}", instant(until)));
+        let status: Vec<_> = [
+            Some(word.to_owned()),
+            row.held.then(|| "held".to_owned()),
+            row.proposal.as_ref().map(|_| "proposed".to_owned()),
+            row.contradicted.map(|_| "contradicted".to_owned()),
+            claimed,
+            snoozed,
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
         let reason: &str = row.reason.map_or("", Into::into);
         let failure = row.failure_text.as_ref().map_or("", SafeText::as_str);
         vec![
@@ -119,7 +125,7 @@ impl<'a> Printer<'a> {
             row.tool.to_string(),
             row.order_id.to_string(),
             row.money.to_string(),
-            status,
+            status.join(" "),
             format!("{}/{}", row.attempts, row.attempts_max),
             if reason.is_empty() { failure } else { reason }.to_owned(),
             instant(row.updated_at),

@@ -4,10 +4,12 @@ use std::fmt::Write as _;
 
 use super::super::context::{Context, Desk};
 use super::super::table::{self, Column};
+use crate::domain::guard::{self, Ruling};
 use crate::domain::ids::OperationId;
+use crate::domain::operation::Closing;
 use crate::error::{Exit, Failure};
 use crate::ledger::Detail;
-use crate::ledger::view::{ClosingView, DetailView, RowView};
+use crate::ledger::view::{ClosingView, DetailView, RowView, instant, status_word};
 
 pub(super) async fn run(cx: &Context, desk: &Desk, id: &OperationId) -> Result<Exit, Failure> {
     let detail = super::detail(desk, id).await?;
@@ -15,7 +17,10 @@ pub(super) async fn run(cx: &Context, desk: &Desk, id: &OperationId) -> Result<E
     if cx.out.is_json() {
         cx.out.json(&view)?;
     } else {
-        cx.out.text(&text(&detail, &view))?;
+        let mut text = text(&detail, &view);
+        // Writing to a String cannot fail.
+        let _ = corrections(&mut text, desk, &detail);
+        cx.out.text(&text)?;
     }
     Ok(Exit::Done)
 }
@@ -42,6 +47,10 @@ fn row(out: &mut String, detail: &Detail, r: &RowView) -> std::fmt::Result {
         let decision: &str = p.decision.into();
         format!("{decision}, by {} until {}: {}", p.by, p.expires_at, p.note)
     });
+    let claimed = r.claimed_by.as_ref().map(|by| {
+        let until = detail.op.row.claim.as_ref().map(|c| instant(c.until));
+        format!("by {by} until {}", until.unwrap_or_default())
+    });
     writeln!(out, "{}  {}", r.operation_id, r.status_word)?;
     for (name, value) in [
         ("tool", Some(r.tool.to_string())),
@@ -61,6 +70,8 @@ fn row(out: &mut String, detail: &Detail, r: &RowView) -> std::fmt::Result {
         ("verdict", r.verdict.map(|v| v.as_str().to_owned())),
         ("decidable at", r.decidable_at.clone()),
         ("proposal", proposal),
+        ("claimed", claimed),
+        ("snoozed", r.snoozed_until.clone()),
         (
             "attempts",
             Some(format!("{} of {}", r.attempts, r.attempts_max)),
@@ -222,6 +233,31 @@ fn closings(out: &mut String, closings: &[ClosingView]) -> std::fmt::Result {
             (None, _) => "with a second person".to_owned(),
         };
         writeln!(out, "  as {:<10} {says}", c.word)?;
+    }
+    Ok(())
+}
+
+/// Which corrections of a contradicted row are allowed now: the next step, where closing is none.
+fn corrections(out: &mut String, desk: &Desk, detail: &Detail) -> std::fmt::Result {
+    let row = &detail.op.row;
+    let (Some(_), Some(terms)) = (row.contradicted, desk.terms.get(&row.tool)) else {
+        return Ok(());
+    };
+    writeln!(
+        out,
+        "\ncorrections (a lead, with `samekey ops correct {}`)",
+        row.id
+    )?;
+    for decision in [Some(Closing::Succeeded), Some(Closing::Failed), None] {
+        let how = decision.map_or("as it is".to_owned(), |d| {
+            format!("--as {}", status_word(d.status(), Some(terms)))
+        });
+        let says = match guard::correcting(&detail.op, decision, terms, desk.clock.now()) {
+            Ruling::OnePerson => "yes".to_owned(),
+            Ruling::SecondPerson { .. } => "with a second person".to_owned(),
+            Ruling::Refused { why, .. } => format!("no: {why}"),
+        };
+        writeln!(out, "  {how:<13} {says}")?;
     }
     Ok(())
 }

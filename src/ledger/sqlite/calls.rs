@@ -195,7 +195,9 @@ pub(super) async fn renew(
     held: &str,
 ) -> Result<u64, LedgerError> {
     let until = micros(later(tx.now, lease));
+    // Both words, so that the index of waiting calls serves and not all calls are looked at.
     let calls = "UPDATE tool_calls SET lease_until = ?1 WHERE engine = ?2 AND state = 'running'
+                 AND state IN ('queued', 'running')
                  AND (agent, call_id, epoch) IN
                      (SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?3))";
     let rows = "UPDATE drives SET until = ?1 WHERE engine = ?2 AND (agent, call_id, epoch) IN

@@ -1,18 +1,19 @@
 //! What all processes on one ledger share: the clock, rates, circuits, pauses, lookup guards, the
 //! provider it is bound to, and which engines live.
 
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::Duration;
 
 use chrono::TimeDelta;
 use sqlx::SqliteConnection;
 
-use super::{Tx, store};
+use super::{Tx, notices, store};
 use crate::clock::Clock;
 use crate::domain::ids::{OperationId, ProviderName, ReviewerName, ToolName};
 use crate::domain::operation::OperationRow;
 use crate::domain::outcome::{Outcome, OutcomeClass};
-use crate::domain::policy::{Bucket, Circuit, Health, Rate};
+use crate::domain::policy::{Bucket, Circuit, Health, Rate, Terms};
 use crate::domain::{Instant, later, since};
 use crate::ledger::row::{Columns, instant, micros, to_json};
 use crate::ledger::{EngineSeen, LedgerError, LookupBusy, Stamp, ToolState};
@@ -157,6 +158,7 @@ pub(super) async fn accept_clock(
         "DELETE FROM lookups WHERE began_at > ?",
         "DELETE FROM drives WHERE until > ? + 3600000000",
         "UPDATE tool_calls SET lease_until = 0 WHERE lease_until > ? + 3600000000",
+        "UPDATE notices SET next_at = 0 WHERE state = 'pending' AND next_at > ? + 3600000000",
     ];
     for sql in ahead {
         sqlx::query(sql)
@@ -273,11 +275,14 @@ pub(super) fn tool_state(c: &Columns<'_>) -> Result<ToolState, LedgerError> {
     })
 }
 
+/// Writes a circuit that moved; others hear of one that opened.
 pub(super) async fn set_circuit(
     tx: &mut Tx<'_>,
     tool: &ToolName,
+    before: &Circuit,
     circuit: &Circuit,
 ) -> Result<(), LedgerError> {
+    notices::circuit_moved(tx, tool, before, circuit).await?;
     let sql = "INSERT INTO tool_state (tool, circuit) VALUES (?, ?)
                ON CONFLICT (tool) DO UPDATE SET circuit = excluded.circuit";
     sqlx::query(sql)
@@ -309,7 +314,7 @@ pub(super) async fn attempt_ended(
         (circuit, pause) = circuit.credentials(status, Some(&row.order_id));
     }
     if circuit != known.circuit {
-        set_circuit(tx, &row.tool, &circuit).await?;
+        set_circuit(tx, &row.tool, &known.circuit, &circuit).await?;
     }
     if pause && known.paused.is_none() {
         self::pause(tx, &row.tool, Some(("engine".into(), "credentials".into()))).await?;
@@ -324,7 +329,7 @@ pub(super) async fn attempt_lost(tx: &mut Tx<'_>, row: &OperationRow) -> Result<
     if circuit == known.circuit {
         Ok(())
     } else {
-        set_circuit(tx, &row.tool, &circuit).await
+        set_circuit(tx, &row.tool, &known.circuit, &circuit).await
     }
 }
 
@@ -338,7 +343,7 @@ pub(super) async fn connection_failed(
     }
     let known = tool(tx, name).await?;
     let circuit = known.circuit.after(operation, Health::Ill, tx.now);
-    set_circuit(tx, name, &circuit).await
+    set_circuit(tx, name, &known.circuit, &circuit).await
 }
 
 /// Whether failures may open the tool's circuit.
@@ -353,7 +358,7 @@ pub(super) async fn probed(
 ) -> Result<(), LedgerError> {
     let known = tool(tx, name).await?;
     let circuit = known.circuit.probed(succeeded, tx.now);
-    set_circuit(tx, name, &circuit).await
+    set_circuit(tx, name, &known.circuit, &circuit).await
 }
 
 pub(super) async fn pause(
@@ -362,7 +367,7 @@ pub(super) async fn pause(
     by: Option<(String, String)>,
 ) -> Result<(), LedgerError> {
     let known = tool(tx, name).await?;
-    set_circuit(tx, name, &known.circuit).await?;
+    set_circuit(tx, name, &known.circuit, &known.circuit).await?;
     let (who, why) = by.unzip();
     tracing::info!(tool = %name, ?who, ?why, "pause");
     sqlx::query("UPDATE tool_state SET paused_by = ?, paused_reason = ? WHERE tool = ?")
@@ -375,15 +380,17 @@ pub(super) async fn pause(
     Ok(())
 }
 
-pub(super) async fn begin_lookup(
-    tx: &mut Tx<'_>,
+/// Whether somebody looks the row up now, or did a moment ago.
+pub(super) async fn lookup_busy(
+    conn: &mut SqliteConnection,
+    terms: &BTreeMap<ToolName, Terms>,
+    now: Instant,
     operation: &OperationId,
-    by: &ReviewerName,
-) -> Result<Result<(), LookupBusy>, LedgerError> {
+) -> Result<Option<LookupBusy>, LedgerError> {
     let tool: Option<String> =
         sqlx::query_scalar("SELECT tool FROM operations WHERE operation_id = ?")
             .bind(operation.as_str())
-            .fetch_optional(&mut *tx.conn)
+            .fetch_optional(&mut *conn)
             .await
             .map_err(store::failed)?;
     let Some(tool) = tool else {
@@ -391,27 +398,34 @@ pub(super) async fn begin_lookup(
         return Err(LedgerError::Damaged(why));
     };
     let tool = ToolName::parse(&tool).map_err(|e| LedgerError::Damaged(format!("tool {e}")))?;
-    let cooldown = tx.terms(&tool)?.policy.lookup_cooldown;
+    let cooldown = super::terms(terms, &tool)?.policy.lookup_cooldown;
     let last = sqlx::query("SELECT * FROM lookups WHERE operation_id = ?")
         .bind(operation.as_str())
-        .fetch_optional(&mut *tx.conn)
+        .fetch_optional(&mut *conn)
         .await
         .map_err(store::failed)?;
-    if let Some(last) = last {
-        let c = Columns(&last);
-        let began_at = c.at("began_at")?;
-        let running = c.opt("ended_at", Columns::at)?.is_none();
-        if running && since(began_at, tx.now) < LOOKUP_LOST {
-            return Ok(Err(LookupBusy::Running {
-                by: c.text("reviewer")?,
-            }));
-        }
-        let again_at = later(began_at, cooldown);
-        if again_at > tx.now {
-            return Ok(Err(LookupBusy::Cooldown {
-                wait: since(tx.now, again_at),
-            }));
-        }
+    let Some(last) = last else { return Ok(None) };
+    let c = Columns(&last);
+    let began_at = c.at("began_at")?;
+    let running = c.opt("ended_at", Columns::at)?.is_none();
+    if running && since(began_at, now) < LOOKUP_LOST {
+        let by = c.text("reviewer")?;
+        return Ok(Some(LookupBusy::Running { by }));
+    }
+    let again_at = later(began_at, cooldown);
+    Ok((again_at > now).then(|| LookupBusy::Cooldown {
+        wait: since(now, again_at),
+        again_at,
+    }))
+}
+
+pub(super) async fn begin_lookup(
+    tx: &mut Tx<'_>,
+    operation: &OperationId,
+    by: &ReviewerName,
+) -> Result<Result<(), LookupBusy>, LedgerError> {
+    if let Some(busy) = lookup_busy(tx.conn, tx.terms, tx.now, operation).await? {
+        return Ok(Err(busy));
     }
     let sql = "INSERT INTO lookups (operation_id, reviewer, began_at) VALUES (?, ?, ?)
                ON CONFLICT (operation_id) DO UPDATE SET reviewer = excluded.reviewer,

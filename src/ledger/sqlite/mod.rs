@@ -5,17 +5,28 @@
 //! (`traps.md`, finding 1). Never: decides; it calls `domain` inside the transaction.
 
 mod calls;
+mod checking;
+mod counts;
+mod feeds;
 mod files;
+mod fill;
 mod limits;
+mod narrow;
+mod notices;
 mod open;
 mod operations;
+mod pages;
+#[cfg(test)]
+mod plans;
 mod read;
+mod report;
+mod review_list;
 mod store;
+mod transaction;
+mod watching;
 
 use std::collections::BTreeMap;
-use std::future::Future;
 use std::path::PathBuf;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -27,25 +38,29 @@ use tokio::task::JoinHandle;
 
 use super::{
     Accepted, Applied, AuditPage, AuditQuery, BucketSeen, CallPage, CallQuery, Counts, Detail,
-    Drive, EngineSeen, LeasedCall, Ledger, LedgerError, LookupBusy, NewCall, OpenRow, Opening,
-    OrderRows, Page, PageQuery, Stamp, Still, ToolState,
+    Drive, EngineSeen, LeasedCall, Ledger, LedgerError, LookupBusy, NewCall, Notice, NoticeCounts,
+    OpenRow, Opening, OrderRows, Page, PageQuery, Stamp, Still, ToolState, Went,
 };
 use crate::clock::Clock;
-use crate::domain::Instant;
 use crate::domain::ids::{
     AgentName, CallId, EngineId, OperationId, OrderId, PaymentId, ProviderName, ProviderRef,
     ReviewerName, ToolName,
 };
+use crate::domain::notice::NoticeEvent;
 use crate::domain::operation::OperationRow;
 use crate::domain::policy::Terms;
+use crate::domain::report::{Report, ReportQuery};
 use crate::domain::tool_call::{RefundArguments, ToolCall, ToolResult};
 use crate::domain::transition::Event;
 
 pub(super) use files::is_sqlite;
 pub use files::{network_name, path};
+pub use fill::{Past, Times, fill};
 pub use open::OpenMode;
 pub(super) use open::{APPLICATION_ID, MIGRATIONS, connect_to_read};
 pub(super) use store::failed;
+use transaction::Tx;
+use watching::Eye;
 
 /// A handle on a SQLite ledger. Cheap to clone.
 #[derive(Clone)]
@@ -62,27 +77,10 @@ struct Inner {
     os_user: String,
     time: std::sync::Mutex<limits::KnownTime>,
     changed: watch::Sender<u64>,
+    damage: checking::Damage,
+    /// Sees whether anything was committed.
+    eye: Arc<Eye>,
     watcher: std::sync::Mutex<Option<JoinHandle<()>>>,
-}
-
-/// What runs inside one write transaction.
-type Work<'c, T> = Pin<Box<dyn Future<Output = Result<T, LedgerError>> + Send + 'c>>;
-
-/// One write transaction: its connection, its instant, and what every step needs.
-struct Tx<'c> {
-    conn: &'c mut SqliteConnection,
-    /// The ledger's clock: never behind its stored mark (I27).
-    now: Instant,
-    /// The wall clock can be trusted.
-    clock_ok: bool,
-    terms: &'c BTreeMap<ToolName, Terms>,
-    os_user: &'c str,
-}
-
-impl Tx<'_> {
-    fn terms(&self, tool: &ToolName) -> Result<&Terms, LedgerError> {
-        terms(self.terms, tool)
-    }
 }
 
 fn terms<'a>(
@@ -94,107 +92,10 @@ fn terms<'a>(
     })
 }
 
-impl SqliteLedger {
-    /// Runs `work` in one immediate transaction, in a task of its own.
-    async fn write<T, F>(&self, work: F) -> Result<T, LedgerError>
-    where
-        T: Send + 'static,
-        F: for<'c> FnOnce(Tx<'c>) -> Work<'c, T> + Send + 'static,
-    {
-        let inner = Arc::clone(&self.0);
-        let task = tokio::spawn(async move { inner.transaction(work).await });
-        task.await
-            .unwrap_or_else(|e| Err(LedgerError::Unreachable(format!("the write was lost: {e}"))))
-    }
-
-    /// Runs `query` on a reader, in a task of its own.
-    async fn read<T, F, Fut>(&self, query: F) -> Result<T, LedgerError>
-    where
-        T: Send + 'static,
-        F: FnOnce(Arc<Inner>) -> Fut + Send + 'static,
-        Fut: Future<Output = Result<T, LedgerError>> + Send + 'static,
-    {
-        let inner = Arc::clone(&self.0);
-        let task = tokio::spawn(async move { query(inner).await });
-        task.await
-            .unwrap_or_else(|e| Err(LedgerError::Unreachable(format!("the read was lost: {e}"))))
-    }
-}
-
-impl Inner {
-    async fn transaction<T, F>(&self, work: F) -> Result<T, LedgerError>
-    where
-        F: for<'c> FnOnce(Tx<'c>) -> Work<'c, T>,
-    {
-        let mut guard = self.writer.lock().await;
-        let mut conn = match guard.take() {
-            Some(conn) => conn,
-            None if self.closed.load(Ordering::SeqCst) => {
-                return Err(LedgerError::Unreachable("it is closed".into()));
-            }
-            None => open::reconnect(&self.path).await?,
-        };
-        let done = self.in_transaction(&mut conn, work).await;
-        // After a full disk or an I/O error nobody knows in what transaction a connection is: it goes,
-        // and with it whatever it had not committed.
-        if !matches!(
-            done,
-            Err(LedgerError::Unreachable(_) | LedgerError::Damaged(_))
-        ) {
-            *guard = Some(conn);
-        }
-        drop(guard);
-        let (value, wrote) = done?;
-        if wrote {
-            self.changed.send_modify(|n| *n = n.wrapping_add(1));
-        }
-        Ok(value)
-    }
-
-    /// The value, and whether anything was written.
-    async fn in_transaction<T, F>(
-        &self,
-        conn: &mut SqliteConnection,
-        work: F,
-    ) -> Result<(T, bool), LedgerError>
-    where
-        F: for<'c> FnOnce(Tx<'c>) -> Work<'c, T>,
-    {
-        let mut tx = conn
-            .begin_with("BEGIN IMMEDIATE")
-            .await
-            .map_err(store::failed)?;
-        let time = limits::ledger_now(&mut tx, &self.clock, &self.time).await?;
-        let before = store::total_changes(&mut tx).await?;
-        let work = work(Tx {
-            conn: &mut tx,
-            now: time.now,
-            clock_ok: time.trusted,
-            terms: &self.terms,
-            os_user: &self.os_user,
-        });
-        let value = match work.await {
-            Ok(value) => value,
-            Err(error) => {
-                tx.rollback().await.map_err(store::failed)?;
-                return Err(error);
-            }
-        };
-        if store::total_changes(&mut tx).await? == before {
-            // What wrote nothing costs no sync and wakes nobody.
-            tx.rollback().await.map_err(store::failed)?;
-            return Ok((value, false));
-        }
-        limits::move_mark(&mut tx, &time).await?;
-        tx.commit().await.map_err(store::failed)?;
-        Ok((value, true))
-    }
-}
-
 #[async_trait]
 impl Ledger for SqliteLedger {
     async fn check(&self) -> Result<(), LedgerError> {
-        self.read(|inner| async move { open::quick_check(&inner.readers).await })
+        self.read(|inner| async move { checking::check(&inner).await })
             .await
     }
 
@@ -351,6 +252,15 @@ impl Ledger for SqliteLedger {
         .await
     }
 
+    async fn lookup_busy(
+        &self,
+        operation: &OperationId,
+    ) -> Result<Option<LookupBusy>, LedgerError> {
+        let operation = operation.clone();
+        self.read(|inner| async move { read::lookup_busy(&inner, &operation).await })
+            .await
+    }
+
     async fn end_lookup(&self, operation: &OperationId) -> Result<(), LedgerError> {
         let operation = operation.clone();
         self.write(move |mut tx| {
@@ -418,15 +328,43 @@ impl Ledger for SqliteLedger {
         .await
     }
 
+    async fn take_notice(
+        &self,
+        events: &[NoticeEvent],
+        lease: Duration,
+    ) -> Result<Option<Notice>, LedgerError> {
+        notices::take_due(self, events, lease).await
+    }
+
+    async fn notice_went(&self, notice: &Notice, went: Went) -> Result<(), LedgerError> {
+        notices::note(self, notice.clone(), went).await
+    }
+
+    async fn tell_expiring(&self) -> Result<u64, LedgerError> {
+        notices::tell_of_expiring(self).await
+    }
+
+    async fn notice_counts(&self) -> Result<NoticeCounts, LedgerError> {
+        notices::counts(self).await
+    }
+
     async fn page(&self, query: &PageQuery) -> Result<Page, LedgerError> {
         let query = query.clone();
-        self.read(|inner| async move { read::page(&inner, &query).await })
+        self.read(|inner| async move { pages::page(&inner, &query).await })
             .await
     }
 
     async fn counts(&self) -> Result<Counts, LedgerError> {
-        self.read(|inner| async move { read::counts(&inner).await })
+        self.read(|inner| async move { counts::counts(&inner).await })
             .await
+    }
+
+    async fn review_head(&self, limit: u32) -> Result<Vec<OperationId>, LedgerError> {
+        self.read(move |inner| async move {
+            let mut conn = read::reader(&inner.readers).await?;
+            review_list::head(&mut conn, read::Horizons::of(&inner), limit).await
+        })
+        .await
     }
 
     async fn detail(&self, operation: &OperationId) -> Result<Option<Detail>, LedgerError> {
@@ -441,6 +379,12 @@ impl Ledger for SqliteLedger {
             .await
     }
 
+    async fn moved(&self, seen: &[(OperationId, i64)]) -> Result<Vec<OperationRow>, LedgerError> {
+        let seen = seen.to_vec();
+        self.read(|inner| async move { read::moved(&inner, &seen).await })
+            .await
+    }
+
     async fn call(&self, agent: &AgentName, id: &CallId) -> Result<Option<ToolCall>, LedgerError> {
         let (agent, id) = (agent.clone(), id.clone());
         self.read(|inner| async move { read::call(&inner, &agent, &id).await })
@@ -449,13 +393,25 @@ impl Ledger for SqliteLedger {
 
     async fn calls(&self, query: &CallQuery) -> Result<CallPage, LedgerError> {
         let query = query.clone();
-        self.read(|inner| async move { read::calls(&inner, &query).await })
+        self.read(|inner| async move { feeds::calls(&inner, &query).await })
+            .await
+    }
+
+    async fn calls_of(&self, ids: &[(AgentName, CallId)]) -> Result<Vec<ToolCall>, LedgerError> {
+        let ids = ids.to_vec();
+        self.read(move |inner| async move { feeds::calls_of(&inner, &ids).await })
             .await
     }
 
     async fn audit(&self, query: &AuditQuery) -> Result<AuditPage, LedgerError> {
         let query = query.clone();
-        self.read(move |inner| async move { read::audit(&inner, &query).await })
+        self.read(move |inner| async move { feeds::audit(&inner, &query).await })
+            .await
+    }
+
+    async fn report(&self, query: &ReportQuery) -> Result<Report, LedgerError> {
+        let query = query.clone();
+        self.read(move |inner| async move { report::report(&inner, &query).await })
             .await
     }
 
@@ -507,6 +463,11 @@ impl Ledger for SqliteLedger {
         .await
     }
 
+    async fn version(&self) -> Result<i64, LedgerError> {
+        self.read(|inner| async move { inner.eye.version().await })
+            .await
+    }
+
     fn changed(&self) -> watch::Receiver<u64> {
         self.0.changed.subscribe()
     }
@@ -520,6 +481,7 @@ impl Ledger for SqliteLedger {
             watcher.abort();
         }
         self.0.closed.store(true, Ordering::SeqCst);
+        self.0.eye.close().await;
         if let Some(conn) = self.0.writer.lock().await.take() {
             // Nothing is left to write; a failure to close loses nothing.
             let _ = conn.close().await;

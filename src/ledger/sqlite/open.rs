@@ -7,9 +7,11 @@ use std::time::Duration;
 
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{ConnectOptions, Connection, SqliteConnection, SqlitePool};
+use sqlx::{ConnectOptions, Connection, SqliteConnection};
 use tokio::sync::{Mutex, watch};
 
+use super::checking::Damage;
+use super::watching::{self, Eye};
 use super::{Inner, SqliteLedger, files, limits, store};
 use crate::clock::Clock;
 use crate::domain::ids::ToolName;
@@ -21,12 +23,8 @@ pub(in crate::ledger) static MIGRATIONS: Migrator = sqlx::migrate!("migrations/s
 pub(in crate::ledger) const APPLICATION_ID: i64 = 0x7361_6d6b;
 /// Below this, WAL mode can lose committed data with two connections (`traps.md`, finding 2).
 const MIN_SQLITE: [u32; 3] = [3, 51, 3];
-/// How often another process's commits are looked for.
-const WATCH_EVERY: Duration = Duration::from_millis(150);
 /// The write-ahead log is cut back to this when a checkpoint can (L7).
 const WAL_LIMIT_BYTES: i64 = 16 * 1024 * 1024;
-/// Watch rounds between timed checkpoints.
-const CHECKPOINT_ROUNDS: u32 = 200;
 
 /// What a process opens a ledger for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +87,10 @@ impl SqliteLedger {
             .await
             .map_err(store::failed)?;
         let (changed, _) = watch::channel(0);
+        // It gives way at once: a checkpoint that waits for a reader would hold up every writer.
+        let patience = Duration::from_millis(50);
+        let eye = options(&path).busy_timeout(patience).connect().await;
+        let eye = Arc::new(Eye::new(eye.map_err(store::failed)?));
         let ledger = Self(Arc::new(Inner {
             writer: Mutex::new(Some(writer)),
             closed: std::sync::atomic::AtomicBool::new(false),
@@ -99,13 +101,13 @@ impl SqliteLedger {
             clock,
             os_user: crate::config::os_user(),
             changed,
+            damage: Damage::default(),
+            eye: Arc::clone(&eye),
             watcher: std::sync::Mutex::new(None),
         }));
-        // It gives way at once: a checkpoint that waits for a reader would hold up every writer.
-        let patience = Duration::from_millis(50);
-        let watcher = options(&path).busy_timeout(patience).connect().await;
-        let watcher = watcher.map_err(store::failed)?;
-        let task = tokio::spawn(watch_others(watcher, ledger.0.changed.clone(), mode));
+        let log = files::beside(&path, "-wal");
+        let changed = ledger.0.changed.clone();
+        let task = tokio::spawn(watching::watch(eye, log, changed, mode == OpenMode::Engine));
         if let Ok(mut slot) = ledger.0.watcher.lock() {
             *slot = Some(task);
         }
@@ -118,7 +120,7 @@ pub(super) async fn reconnect(path: &Path) -> Result<SqliteConnection, LedgerErr
     options(path).connect().await.map_err(store::failed)
 }
 
-fn options(path: &Path) -> SqliteConnectOptions {
+pub(super) fn options(path: &Path) -> SqliteConnectOptions {
     SqliteConnectOptions::new()
         .filename(path)
         .create_if_missing(false)
@@ -128,6 +130,8 @@ fn options(path: &Path) -> SqliteConnectOptions {
         .pragma("cell_size_check", "ON")
         .pragma("trusted_schema", "OFF")
         .pragma("journal_size_limit", WAL_LIMIT_BYTES.to_string())
+        // A page in one go, not in turns of two threads.
+        .row_buffer_size(512)
         .disable_statement_logging()
 }
 
@@ -188,9 +192,20 @@ async fn create(path: &Path) -> Result<(), LedgerError> {
         return Ok(());
     }
     let new = files::beside(path, ".new");
-    files::start_afresh(&new)?;
+    let mut conn = make(&new).await?;
+    sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)")
+        .execute(&mut conn)
+        .await
+        .map_err(store::failed)?;
+    conn.close().await.map_err(store::failed)?;
+    files::move_whole(&new, path)
+}
+
+/// An empty ledger in a file of its own that nobody knows of yet.
+pub(super) async fn make(new: &Path) -> Result<SqliteConnection, LedgerError> {
+    files::start_afresh(new)?;
     // Only the creator switches to WAL: the switch takes a lock that no timeout waits for.
-    let options = options(&new).journal_mode(SqliteJournalMode::Wal);
+    let options = options(new).journal_mode(SqliteJournalMode::Wal);
     let mut conn = options.connect().await.map_err(store::failed)?;
     check_version(&mut conn).await?;
     sqlx::query("PRAGMA application_id = 1935764843")
@@ -201,12 +216,7 @@ async fn create(path: &Path) -> Result<(), LedgerError> {
         .run_direct(None, &mut conn, false)
         .await
         .map_err(migration)?;
-    sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)")
-        .execute(&mut conn)
-        .await
-        .map_err(store::failed)?;
-    conn.close().await.map_err(store::failed)?;
-    files::move_whole(&new, path)
+    Ok(conn)
 }
 
 fn newest() -> i64 {
@@ -226,7 +236,10 @@ async fn schema(conn: &mut SqliteConnection) -> Result<i64, LedgerError> {
     .await
 }
 
-async fn pragma(conn: &mut SqliteConnection, sql: &'static str) -> Result<i64, LedgerError> {
+pub(super) async fn pragma(
+    conn: &mut SqliteConnection,
+    sql: &'static str,
+) -> Result<i64, LedgerError> {
     sqlx::query_scalar(sql)
         .fetch_one(conn)
         .await
@@ -257,62 +270,6 @@ async fn check_version(conn: &mut SqliteConnection) -> Result<(), LedgerError> {
         Err(LedgerError::Unreachable(format!(
             "this build carries SQLite {version}; below 3.51.3 committed data can be lost"
         )))
-    }
-}
-
-/// Names the damage of a corrupted file before it is written to (finding 11).
-pub(super) async fn quick_check(readers: &SqlitePool) -> Result<(), LedgerError> {
-    let said: String = sqlx::query_scalar("PRAGMA quick_check(1)")
-        .fetch_one(readers)
-        .await
-        .map_err(store::failed)?;
-    if said != "ok" {
-        return Err(LedgerError::Damaged(said));
-    }
-    // Nothing is sent on a ledger whose own guards are gone.
-    let sql = "SELECT count(*) FROM sqlite_schema WHERE type = 'trigger'";
-    let guards: i64 = sqlx::query_scalar(sql)
-        .fetch_one(readers)
-        .await
-        .map_err(store::failed)?;
-    if usize::try_from(guards).unwrap_or(0) < made_by_migrations("CREATE TRIGGER") {
-        let why = "guards of the schema are missing; `samekey verify` names them";
-        return Err(LedgerError::Damaged(why.into()));
-    }
-    Ok(())
-}
-
-/// How many things of a kind the migrations make.
-fn made_by_migrations(statement: &str) -> usize {
-    MIGRATIONS
-        .iter()
-        .map(|m| m.sql.as_str().matches(statement).count())
-        .sum()
-}
-
-/// Turns commits of other processes into the hint that something changed, and cuts the log back.
-async fn watch_others(mut conn: SqliteConnection, changed: watch::Sender<u64>, mode: OpenMode) {
-    let mut seen = 0;
-    let mut round = 0_u32;
-    loop {
-        tokio::time::sleep(WATCH_EVERY).await;
-        match pragma(&mut conn, "PRAGMA data_version").await {
-            Ok(version) if version != seen => {
-                seen = version;
-                changed.send_modify(|n| *n = n.wrapping_add(1));
-            }
-            Ok(_) => {}
-            Err(error) => tracing::debug!(%error, "watching the ledger"),
-        }
-        round = round.wrapping_add(1);
-        if mode == OpenMode::Engine && round.is_multiple_of(CHECKPOINT_ROUNDS) {
-            let cut = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)")
-                .execute(&mut conn)
-                .await;
-            if let Err(error) = cut {
-                tracing::debug!(%error, "checkpoint");
-            }
-        }
     }
 }
 

@@ -6,17 +6,18 @@ use std::time::Duration;
 use serde_json::json;
 use sqlx::Row;
 
-use super::{Tx, calls, limits, store};
+use super::{Tx, calls, limits, notices, store};
 use crate::domain::attempt::Attempt;
-use crate::domain::ids::{Actor, OperationId};
+use crate::domain::ids::{Actor, AgentName, CallId, OperationId};
 use crate::domain::key::hex_digest;
 use crate::domain::opening::{self, Got};
 use crate::domain::operation::{Effect, Operation, OperationRow, Status};
 use crate::domain::review_event::Act;
+use crate::domain::tool_call::ToolResult;
 use crate::domain::transition::{
     Action, AuditEntry, Authorise, Event, Lookup, Next, Refusal, Step, transition,
 };
-use crate::domain::{earlier, later};
+use crate::domain::{Instant, earlier, later};
 use crate::ledger::row::micros;
 use crate::ledger::{Applied, Drive, LeasedCall, LedgerError, OpenRow, Opening};
 
@@ -49,27 +50,56 @@ pub(super) async fn open(
     }
     let opened = opened_within(tx, &new).await?;
     if let Err(answer) = opening::check(&rows, args, &new.resolved, policy, opened) {
+        tell_cap(tx, &new, opened, &answer).await?;
         return Ok(Opening::Answer(answer));
     }
     let held = opening::needs_approval(policy, args);
-    let row = fresh(&new, held, policy.max_per_operation, tx);
-    let audit = AuditEntry {
-        actor: Actor::Agent(call.call.agent.clone()),
-        action: Action::Opened,
-        detail: json!({
-            "call": call.call.id, "identity": row.identity.as_str(), "amount_cents": row.money.minor(),
-            "currency": row.money.currency(), "provider": row.provider, "payment": row.payment,
-            "charge": row.charge, "after": row.after,
-            "key_fingerprint": row.key.fingerprint(), "request_hash": row.request_hash,
-            "attempts_max": row.attempts_max, "held": held, "status": row.status, "version": 1,
-        }),
-    };
+    let row = fresh(&new, held, policy.max_per_operation, tx.now);
+    let audit = first_entry(&row, &call.call.id, &call.call.agent);
     store::insert(tx, &row, &audit).await?;
     calls::link(tx, call, &row.id).await?;
     Ok(Opening::Opened(row.id))
 }
 
-fn fresh(new: &OpenRow, held: bool, attempts_max: u32, tx: &Tx<'_>) -> OperationRow {
+/// Others hear of a call that was rejected because of a cap of its currency.
+async fn tell_cap(
+    tx: &mut Tx<'_>,
+    new: &OpenRow,
+    opened: i64,
+    answer: &ToolResult,
+) -> Result<(), LedgerError> {
+    let money = new.arguments.money;
+    let policy = &tx.terms(&new.tool)?.policy;
+    if !policy.caps.contains_key(&money.currency()) {
+        return Ok(());
+    }
+    let cap = opening::caps(policy, money.currency(), money.minor(), opened);
+    match (answer, cap) {
+        // Not where something else stood in its way first.
+        (ToolResult::Rejected { reason, .. }, Some(why)) if reason.as_str() == why => {
+            notices::cap_reached(tx, &new.tool, money.currency(), &why).await
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The audit entry of a new row.
+pub(super) fn first_entry(row: &OperationRow, call: &CallId, agent: &AgentName) -> AuditEntry {
+    AuditEntry {
+        actor: Actor::Agent(agent.clone()),
+        action: Action::Opened,
+        detail: json!({
+            "call": call, "identity": row.identity.as_str(), "amount_cents": row.money.minor(),
+            "currency": row.money.currency(), "provider": row.provider, "payment": row.payment,
+            "charge": row.charge, "after": row.after,
+            "key_fingerprint": row.key.fingerprint(), "request_hash": row.request_hash,
+            "attempts_max": row.attempts_max, "held": row.held, "status": row.status, "version": 1,
+        }),
+    }
+}
+
+/// A row as it begins.
+pub(super) fn fresh(new: &OpenRow, held: bool, attempts_max: u32, now: Instant) -> OperationRow {
     OperationRow {
         id: new.id.clone(),
         tool: new.tool.clone(),
@@ -90,7 +120,7 @@ fn fresh(new: &OpenRow, held: bool, attempts_max: u32, tx: &Tx<'_>) -> Operation
         request_hash: hex_digest(&new.request),
         attempts: 0,
         attempts_max,
-        key_created_at: tx.now,
+        key_created_at: now,
         key_expires_at: None,
         first_authorised_at: None,
         last_authorised_at: None,
@@ -104,8 +134,8 @@ fn fresh(new: &OpenRow, held: bool, attempts_max: u32, tx: &Tx<'_>) -> Operation
         version: 1,
         corrections: 0,
         audit_seq: 1,
-        created_at: tx.now,
-        updated_at: tx.now,
+        created_at: now,
+        updated_at: now,
         unknown_at: None,
         closed_at: None,
         closed_by: None,
@@ -238,7 +268,7 @@ pub(super) async fn authorise(tx: &mut Tx<'_>, id: &OperationId, call: &LeasedCa
             limits::fill(tx, &name, bucket).await?;
         }
         if let Some(circuit) = circuit.filter(|c| *c != tool.circuit) {
-            limits::set_circuit(tx, &row.tool, &circuit).await?;
+            limits::set_circuit(tx, &row.tool, &tool.circuit, &circuit).await?;
         }
     }
     Ok(done)

@@ -125,7 +125,8 @@ pub(super) async fn changed_since(
     rows: &[OperationRow],
     mark: i64,
 ) -> Result<bool, LedgerError> {
-    let since = sqlx::query("SELECT DISTINCT operation_id FROM audit WHERE audit_id > ?")
+    // Not DISTINCT: that would be answered off another index, from its beginning to its end.
+    let since = sqlx::query("SELECT operation_id FROM audit WHERE audit_id > ?")
         .bind(mark)
         .fetch_all(conn)
         .await
@@ -318,7 +319,7 @@ async fn write_evidence(tx: &mut Tx<'_>, step: &Step) -> Result<(), LedgerError>
     for entry in step.op.evidence.iter().filter(|e| !e.stored) {
         let object = match &entry.seen {
             Seen::Object { object, bearing } => Some((&object.id, *bearing)),
-            Seen::Scan { .. } | Seen::Unreachable { .. } => None,
+            Seen::Scan { .. } | Seen::Unreachable { .. } | Seen::Reply { .. } => None,
         };
         let sql =
             "INSERT INTO evidence (operation_id, source, kind, provider_ref, payload, observed_at)
@@ -348,8 +349,6 @@ async fn write_evidence(tx: &mut Tx<'_>, step: &Step) -> Result<(), LedgerError>
     Ok(())
 }
 
-/// The audit entry of a change, with what the change left behind: a digest of the row and how much
-/// evidence there is, so that `verify` notices what was changed past the ledger.
 async fn write_audit(
     tx: &mut Tx<'_>,
     row: &OperationRow,
@@ -364,6 +363,41 @@ async fn write_audit(
             .await
             .map_err(failed)?;
     let at = micros(tx.now);
+    let sealed = seal(row, evidence, entry, before.as_deref(), (at, tx.os_user))?;
+    let sql = "INSERT INTO audit (operation_id, seq, at, actor, os_user, action, detail, hash)
+               VALUES (?, ?, ?, ?, ?, ?, ?, ?)";
+    sqlx::query(sql)
+        .bind(row.id.as_str())
+        .bind(row.audit_seq)
+        .bind(at)
+        .bind(&sealed.actor)
+        .bind(tx.os_user)
+        .bind(entry.action.as_str())
+        .bind(&sealed.detail)
+        .bind(&sealed.hash)
+        .execute(&mut *tx.conn)
+        .await
+        .map_err(failed)?;
+    Ok(())
+}
+
+/// The texts of an audit entry as they are stored.
+pub(super) struct Sealed {
+    pub actor: String,
+    pub detail: String,
+    pub hash: String,
+}
+
+/// The audit entry of a change, with what the change left behind: a digest of the row and how much
+/// evidence there is, so that `verify` notices what was changed past the ledger. `before`: the hash of
+/// the entry before it; `by`: when (microseconds) and the OS user.
+pub(super) fn seal(
+    row: &OperationRow,
+    evidence: usize,
+    entry: &AuditEntry,
+    before: Option<&str>,
+    by: (i64, &str),
+) -> Result<Sealed, LedgerError> {
     let actor = entry.actor.to_string();
     let mut detail = entry.detail.clone();
     if let Value::Object(map) = &mut detail {
@@ -374,26 +408,16 @@ async fn write_audit(
     let link = Link {
         operation: row.id.as_str(),
         seq: row.audit_seq,
-        at,
+        at: by.0,
         actor: &actor,
-        os_user: tx.os_user,
+        os_user: by.1,
         action: entry.action.as_str(),
         detail: &detail,
     };
-    let hash = audit::hash(before.as_deref().unwrap_or(""), &link);
-    let sql = "INSERT INTO audit (operation_id, seq, at, actor, os_user, action, detail, hash)
-               VALUES (?, ?, ?, ?, ?, ?, ?, ?)";
-    sqlx::query(sql)
-        .bind(row.id.as_str())
-        .bind(row.audit_seq)
-        .bind(at)
-        .bind(&actor)
-        .bind(tx.os_user)
-        .bind(entry.action.as_str())
-        .bind(&detail)
-        .bind(hash)
-        .execute(&mut *tx.conn)
-        .await
-        .map_err(failed)?;
-    Ok(())
+    let hash = audit::hash(before.unwrap_or(""), &link);
+    Ok(Sealed {
+        actor,
+        detail,
+        hash,
+    })
 }

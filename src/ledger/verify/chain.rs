@@ -166,7 +166,10 @@ fn exit_from_unknown(history: &History, entry: &Entry, action: Action, found: &m
         | Action::Rejected
         | Action::Stopped
         | Action::Corrected
-        | Action::Noted => false,
+        | Action::Noted
+        | Action::Claimed
+        | Action::Released
+        | Action::Snoozed => false,
     };
     if !holds {
         let what = format!(

@@ -168,7 +168,7 @@ async fn evidence(
                 let columns = Columns(&found_row);
                 let object = match &entry.seen {
                     Seen::Object { object, .. } => Some(object.id.as_str()),
-                    Seen::Scan { .. } | Seen::Unreachable { .. } => None,
+                    Seen::Scan { .. } | Seen::Unreachable { .. } | Seen::Reply { .. } => None,
                 };
                 let named = columns.opt("provider_ref", Columns::text)?;
                 if named.as_deref() != object || columns.text("kind")? != entry.seen.kind() {

@@ -225,6 +225,7 @@ fn owner_sql(table: &str) -> Option<&'static str> {
         "provider_objects" => "SELECT operation_id FROM provider_objects WHERE rowid = ?",
         "drives" => "SELECT operation_id FROM drives WHERE rowid = ?",
         "lookups" => "SELECT operation_id FROM lookups WHERE rowid = ?",
+        "notices" => "SELECT operation_id FROM notices WHERE rowid = ?",
         _ => return None,
     })
 }

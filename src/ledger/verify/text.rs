@@ -16,7 +16,7 @@ const SECRETS: [&str; 5] = ["sk_live_", "sk_test_", "rk_live_", "rk_test_", "whs
 const SECRET_LETTERS: usize = 4;
 
 /// A page of each table.
-const TABLES: [(&str, &str); 12] = [
+const TABLES: [(&str, &str); 14] = [
     (
         "operations",
         "SELECT rowid AS at_row, * FROM operations WHERE rowid > ? ORDER BY rowid LIMIT 500",
@@ -60,6 +60,14 @@ const TABLES: [(&str, &str); 12] = [
     (
         "drives",
         "SELECT rowid AS at_row, * FROM drives WHERE rowid > ? ORDER BY rowid LIMIT 500",
+    ),
+    (
+        "tallies",
+        "SELECT rowid AS at_row, * FROM tallies WHERE rowid > ? ORDER BY rowid LIMIT 500",
+    ),
+    (
+        "notices",
+        "SELECT rowid AS at_row, * FROM notices WHERE rowid > ? ORDER BY rowid LIMIT 500",
     ),
     (
         "buckets",

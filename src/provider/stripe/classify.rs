@@ -12,7 +12,7 @@ use std::time::Duration;
 use super::wire::{self, Fault, Refund};
 use crate::domain::outcome::{Expected, Outcome, OutcomeClass, classify_object};
 use crate::domain::text::SafeText;
-use crate::provider::http::{Exchange, Reply};
+use crate::http::{Exchange, Reply};
 
 /// Longest wait that a `Retry-After` may ask for; nothing outside parks a call for a day.
 const MAX_RETRY_AFTER: u64 = 3600;

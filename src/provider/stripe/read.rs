@@ -20,8 +20,8 @@ use crate::domain::ids::{ChargeId, PaymentId, ProviderRef};
 use crate::domain::operation::OperationRow;
 use crate::domain::text::SafeText;
 use crate::domain::transition::Lookup;
+use crate::http::{Client, Exchange};
 use crate::provider::ReadError;
-use crate::provider::http::{Client, Exchange};
 
 /// Largest page that Stripe gives (S42).
 const PAGE: usize = 100;

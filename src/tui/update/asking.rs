@@ -1,64 +1,46 @@
-//! From an action key to a decision: freeze, ask, let the person confirm, hand over.
+//! From an action key to the answer: freeze, ask the gate, say what came of it.
 //!
-//! Owns the eight points of "Acting is safe". Every refusal here is only a courtesy: the gate and
-//! the domain refuse again.
+//! Owns, with [`super::confirming`], the eight points of "Acting is safe". Every refusal here is only a
+//! courtesy: the gate and the domain refuse again. Tests: `tests/tui_safety.rs`, `tests/tui_desk.rs`.
 
-use super::super::action::{Access, Action, Ask, Asked, Decided, Level};
+use super::super::action::{
+    Access, Action, Ask, Asked, Frozen, Level, LookedAt, Permit, Subject, Target, Wish,
+};
+use super::super::board::Board;
 use super::super::effect::Effect;
 use super::super::format;
-use super::super::keymap::{Context, Key, Meaning};
-use super::super::message::Failure;
+use super::super::message::{Done, Failure};
 use super::super::model::{Dialog, DialogFocus, FieldName, Focus, Freshness, Model, Stage};
+use super::super::pager::Pager;
 use super::super::text_field::TextField;
 use super::super::theme::Role;
 use super::super::view;
-use super::{keys, reading};
-use crate::domain::ids::{OperationId, ProviderRef};
+use super::{confirming, reading};
+use crate::domain::ids::OperationId;
+use crate::domain::operation::OperationRow;
 use crate::domain::since;
+use crate::review::MOST_LOOKUPS;
 
-const STALE: &str = "the screen is out of date; nobody may act";
+pub const STALE: &str = "the screen is out of date; nobody may act";
 
 /// An action key: freezes what it was pressed on and asks the gate.
 pub fn act(model: &mut Model, action: Action) -> Vec<Effect> {
-    let Access::Acting(permit) = model.access.clone() else {
-        model.say(Role::Warn, "read-only: this screen cannot act");
+    let Some(permit) = permit(model) else {
         return Vec::new();
     };
-    if model.freshness() != Freshness::Fresh {
-        let hint = if model.reading.paused {
-            "; p resumes"
-        } else {
-            ""
-        };
-        model.say(Role::Alarm, format!("{STALE}{hint}"));
-        return Vec::new();
-    }
-    let Some(entry) = model.list.current() else {
-        model.say(Role::Warn, "no operation is selected");
+    let marked = action == Action::Lookup && model.focus == Focus::List && !model.marks.is_empty();
+    let target = if action == Action::PauseTool {
+        tool(model)
+    } else if marked {
+        marked_rows(model)
+    } else {
+        row(model, action)
+    };
+    let Some(target) = target else {
         return Vec::new();
     };
-    let row = &entry.listed.row;
-    let Some(ask) = action.ask(row) else {
-        return Vec::new();
-    };
-    // Where the detail has the keys, its version is what the person reads.
-    let version = match (model.focus, model.detail_view()) {
-        (Focus::Detail, Some(view)) => view.detail.op.row.version,
-        _ => row.version,
-    };
-    let id = row.id.clone();
-    if model.list.follow && just_moved(model) {
-        model.list.follow = false;
-        let id = format::short_id(&id, model.theme.glyphs.ellipsis);
-        model.say(
-            Role::Warn,
-            format!("the list was moving: {id} is selected now, press again"),
-        );
-        return Vec::new();
-    }
-    model.list.follow = false;
     let environment = model.environment.name();
-    let frozen = permit.freeze(id, version, ask, model.person.clone(), environment);
+    let frozen = permit.freeze(target, model.person.clone(), environment);
     model.serial = model.serial.wrapping_add(1);
     model.dialog = Some(Dialog {
         frozen: frozen.clone(),
@@ -69,6 +51,7 @@ pub fn act(model: &mut Model, action: Action) -> Vec<Effect> {
         focus: DialogFocus::Cancel,
         shown: false,
         missing: None,
+        progress: None,
     });
     model.touch();
     vec![Effect::Ask {
@@ -77,10 +60,135 @@ pub fn act(model: &mut Model, action: Action) -> Vec<Effect> {
     }]
 }
 
+/// The right to act, on a screen that is of now; says why not.
+fn permit(model: &mut Model) -> Option<Permit> {
+    let Access::Acting(permit) = model.access.clone() else {
+        model.say(Role::Warn, "read-only: this screen cannot act");
+        return None;
+    };
+    if model.freshness() != Freshness::Fresh {
+        let hint = if model.reading.paused {
+            "; p resumes"
+        } else {
+            ""
+        };
+        model.say(Role::Alarm, format!("{STALE}{hint}"));
+        return None;
+    }
+    Some(permit)
+}
+
+/// The row under the cursor, if it stood still long enough to be aimed at.
+fn aimed_at(model: &mut Model) -> Option<OperationRow> {
+    if model.board.is_some() && model.focus == Focus::List {
+        model.say(Role::Warn, "no operation is selected");
+        return None;
+    }
+    let Some(entry) = model.list.current() else {
+        model.say(Role::Warn, "no operation is selected");
+        return None;
+    };
+    let row = entry.listed.row.clone();
+    let moving = model.list.follow && just_moved(model);
+    model.list.follow = false;
+    if moving {
+        let id = format::short_id(&row.id, model.theme.glyphs.ellipsis);
+        model.say(
+            Role::Warn,
+            format!("the list was moving: {id} is selected now, press again"),
+        );
+        return None;
+    }
+    Some(row)
+}
+
+fn row(model: &mut Model, action: Action) -> Option<Target> {
+    let row = aimed_at(model)?;
+    let ask = action.ask(&row)?;
+    // Where the detail has the keys, its row is what the person reads.
+    let looked_at = match (model.focus, model.detail_view()) {
+        (Focus::Detail, Some(view)) => LookedAt::of(&view.detail.op.row),
+        _ => LookedAt::of(&row),
+    };
+    Some(Target::Row {
+        operation: row.id,
+        looked_at,
+        ask,
+    })
+}
+
+/// Marked rows are looked up together, up to the cap; nothing else is ever done to several (U18).
+fn marked_rows(model: &mut Model) -> Option<Target> {
+    let marked = model.marks.len();
+    if marked > MOST_LOOKUPS {
+        let says =
+            format!("{marked} rows are marked; at most {MOST_LOOKUPS} are looked up at once");
+        model.say(Role::Warn, says);
+        return None;
+    }
+    Some(Target::Rows(model.marks.iter().cloned().collect()))
+}
+
+/// The tool under the cursor, on a list that of its row, and whether the screen shows it as paused.
+fn tool(model: &mut Model) -> Option<Target> {
+    if model.board == Some(Board::Engine) {
+        let Some(tool) = model.tool_under_cursor() else {
+            model.say(Role::Warn, "no tool is selected");
+            return None;
+        };
+        let shown = model.boards.engine.view.tools.iter();
+        let state = shown
+            .filter(|t| t.tool == tool)
+            .find_map(|t| t.state.as_ref());
+        let paused = state.and_then(|s| s.paused.clone());
+        return Some(Target::Tool { tool, paused });
+    }
+    if model.board.is_some() && model.focus == Focus::List {
+        model.say(Role::Warn, "no tool is selected; 8 shows them");
+        return None;
+    }
+    let tool = aimed_at(model)?.tool;
+    let standing = model.standing.iter().find(|s| s.tool == tool);
+    let paused = standing.and_then(|s| s.paused.clone());
+    Some(Target::Tool { tool, paused })
+}
+
 /// Whether the first row changed within the last second, faster than eye and finger.
 fn just_moved(model: &Model) -> bool {
     let moved = model.list.moved_at;
     moved.is_some_and(|at| since(at, model.now) < model.second)
+}
+
+/// Freezes the row under the cursor for the desk: a menu that opens on it keeps this, and touches no
+/// other row, wherever the cursor goes meanwhile.
+pub fn freeze_row(model: &mut Model) -> Option<Frozen> {
+    let permit = permit(model)?;
+    let target = Target::Desk(aimed_at(model)?.id);
+    let environment = model.environment.name();
+    Some(permit.freeze(target, model.person.clone(), environment))
+}
+
+/// Claims the row under the cursor, or gives the person's own claim back.
+pub fn claim(model: &mut Model) -> Vec<Effect> {
+    let Some(frozen) = freeze_row(model) else {
+        return Vec::new();
+    };
+    let row = model.list.current().map(|e| &e.listed.row);
+    let by = row.and_then(|r| r.claimed_by(model.now));
+    let wish = if by == Some(&model.person.name) {
+        Wish::Release
+    } else {
+        Wish::Claim
+    };
+    desk(model, frozen, wish)
+}
+
+/// Carries out a wish of the desk at once, on a screen that is of now.
+pub fn desk(model: &mut Model, frozen: Frozen, wish: Wish) -> Vec<Effect> {
+    if permit(model).is_none() {
+        return Vec::new();
+    }
+    vec![Effect::Desk { frozen, wish }]
 }
 
 /// The gate answered: refused because, or what it takes.
@@ -96,14 +204,17 @@ pub fn asked(model: &mut Model, serial: u64, result: Result<Box<Asked>, String>)
         Ok(asked) => asked,
         Err(why) => {
             let verb = view::dialog::verb(model, &dialog);
-            model.popup = Some((format!("not now: {verb}"), why));
+            model.popup = Some(Pager::new(format!("not now: {verb}"), why));
             model.list.bury();
             return;
         }
     };
     let money = dialog.frozen.is_money();
     dialog.fields = fields(&asked, money && model.environment.is_live());
-    dialog.stage = stage_for(&dialog, asked.op.row.version);
+    dialog.stage = match &asked.subject {
+        Subject::Row(op) => stage_for(&dialog, LookedAt::of(&op.row)),
+        Subject::Rows(_) | Subject::Tool(_) => Stage::Open,
+    };
     dialog.asked = Some(asked);
     if view::dialog::fits(model, &dialog) {
         model.dialog = Some(dialog);
@@ -135,227 +246,42 @@ fn fields(asked: &Asked, name_environment: bool) -> Vec<(FieldName, TextField)> 
         .collect()
 }
 
-/// A note says nothing about the row's state; for all else the row must be as it was looked at.
-fn stage_for(dialog: &Dialog, version: i64) -> Stage {
-    if version == dialog.frozen.version() || dialog.frozen.ask() == Ask::Note {
+/// A note says nothing about the row's state; for all else the row must be as it was looked at, and
+/// for an approval also what waits on it.
+fn stage_for(dialog: &Dialog, now: LookedAt) -> Stage {
+    let Some(looked_at) = dialog.frozen.looked_at() else {
+        return Stage::Open;
+    };
+    let same = match dialog.frozen.ask() {
+        Some(Ask::Note) => true,
+        Some(Ask::Approve | Ask::Reject) => now == *looked_at,
+        _ => now.version == looked_at.version,
+    };
+    if same {
         Stage::Open
     } else {
-        Stage::MovedOn(version)
+        Stage::MovedOn(now)
     }
 }
 
-/// A reading shows at which versions the rows are now.
-pub fn notice_moves(model: &mut Model, versions: Vec<(OperationId, i64)>) {
+/// A reading shows how the rows are now.
+pub fn notice_moves(model: &mut Model, rows: Vec<(OperationId, LookedAt)>) {
     let Some(dialog) = model.dialog.as_mut() else {
         return;
     };
     if !matches!(dialog.stage, Stage::Open | Stage::MovedOn(_)) {
         return;
     }
-    let now = versions
-        .into_iter()
-        .find(|(id, _)| id == dialog.frozen.operation());
-    if let Some((_, version)) = now {
-        let stage = stage_for(dialog, version);
+    let mut rows = rows.into_iter();
+    let now = rows.find(|(id, _)| Some(id) == dialog.frozen.operation());
+    if let (Some((_, now)), Some(looked_at)) = (now, dialog.frozen.looked_at()) {
         // A reading that began before the row was read again must not undo that.
-        if matches!(stage, Stage::MovedOn(v) if v > dialog.frozen.version()) {
+        let older = now.version < looked_at.version;
+        let stage = stage_for(dialog, now);
+        if !older && matches!(stage, Stage::MovedOn(_)) {
             dialog.stage = stage;
             dialog.focus = DialogFocus::Cancel;
         }
-    }
-}
-
-/// A key while a dialog is open; the dialog has them all (U9).
-pub fn pressed(model: &mut Model, key: Key, repeat: bool, burst: bool) -> Vec<Effect> {
-    let meaning = model.keymap.meaning(Context::Dialog, &[key]);
-    let Some(dialog) = model.dialog.as_mut() else {
-        return Vec::new();
-    };
-    let leaving = matches!(meaning, Meaning::Action(Action::Back | Action::Interrupt));
-    if dialog.stage == Stage::Committing {
-        if leaving {
-            model.say(
-                Role::Warn,
-                "it is on its way to the ledger and cannot be taken back",
-            );
-        }
-        return Vec::new();
-    }
-    // Typed before the first frame: meant for something else. Leaving is always safe.
-    if !dialog.shown && !leaving {
-        return match meaning {
-            Meaning::Action(action @ (Action::Redraw | Action::Suspend)) => {
-                keys::everywhere(model, action)
-            }
-            _ => Vec::new(),
-        };
-    }
-    if let (DialogFocus::Field(n), Stage::Open) = (dialog.focus, &dialog.stage)
-        && let Some((_, field)) = dialog.fields.get_mut(n)
-        && field.key(key)
-    {
-        dialog.missing = None;
-        model.touch();
-        return Vec::new();
-    }
-    let Meaning::Action(action) = meaning else {
-        if key.text().is_some() && !dialog.fields.is_empty() && dialog.stage == Stage::Open {
-            dialog.missing = Some("tab goes to the first field");
-            model.touch();
-        }
-        return Vec::new();
-    };
-    match action {
-        Action::Back => close(model),
-        Action::Interrupt => {
-            close(model);
-            return keys::everywhere(model, action);
-        }
-        Action::NextField => move_focus(model, 1),
-        Action::PrevField => move_focus(model, -1),
-        Action::Proceed => proceed(model),
-        Action::Reread => return reread(model),
-        // A held key and a paste are no decision.
-        Action::Commit if !repeat && !burst => return commit(model),
-        Action::Redraw | Action::Suspend => return keys::everywhere(model, action),
-        _ => {}
-    }
-    Vec::new()
-}
-
-fn close(model: &mut Model) {
-    model.dialog = None;
-    model.list.bury();
-    model.touch();
-}
-
-/// Enter: cancels where Cancel has the focus, else goes on to the next field. Never commits.
-fn proceed(model: &mut Model) {
-    let Some(dialog) = &model.dialog else { return };
-    match dialog.focus {
-        DialogFocus::Cancel => close(model),
-        DialogFocus::Field(n) if n + 1 < dialog.fields.len() => move_focus(model, 1),
-        DialogFocus::Field(_) => {}
-    }
-}
-
-fn move_focus(model: &mut Model, by: isize) {
-    if let Some(dialog) = model.dialog.as_mut().filter(|d| d.stage == Stage::Open) {
-        let places = dialog.fields.len() + 1;
-        let at = match dialog.focus {
-            DialogFocus::Cancel => 0,
-            DialogFocus::Field(n) => n + 1,
-        };
-        let next = if by < 0 { at + places - 1 } else { at + 1 } % places;
-        dialog.focus = match next {
-            0 => DialogFocus::Cancel,
-            n => DialogFocus::Field(n - 1),
-        };
-        model.touch();
-    }
-}
-
-fn reread(model: &mut Model) -> Vec<Effect> {
-    let Some(dialog) = model.dialog.as_mut() else {
-        return Vec::new();
-    };
-    let Stage::MovedOn(version) = dialog.stage else {
-        return Vec::new();
-    };
-    model.serial = model.serial.wrapping_add(1);
-    dialog.serial = model.serial;
-    dialog.frozen = dialog.frozen.reread(version);
-    dialog.stage = Stage::Asking;
-    dialog.asked = None;
-    (dialog.shown, dialog.focus, dialog.missing) = (false, DialogFocus::Cancel, None);
-    let frozen = dialog.frozen.clone();
-    model.touch();
-    vec![Effect::Ask {
-        serial: model.serial,
-        frozen,
-    }]
-}
-
-/// The person confirms: only if everything asked for is there, and the screen is of now.
-fn commit(model: &mut Model) -> Vec<Effect> {
-    let fresh = model.freshness() == Freshness::Fresh;
-    let environment = model.environment.name();
-    let Some(dialog) = model.dialog.as_mut().filter(|d| d.stage == Stage::Open) else {
-        return Vec::new();
-    };
-    model.revision = model.revision.wrapping_add(1);
-    if !fresh {
-        dialog.missing = Some(STALE);
-        return Vec::new();
-    }
-    if environment != dialog.frozen.environment() {
-        dialog.missing = Some("this screen is of another environment");
-        return Vec::new();
-    }
-    for n in 0..dialog.fields.len() {
-        if let Some(missing) = missing(dialog, n) {
-            dialog.missing = Some(missing);
-            dialog.focus = DialogFocus::Field(n);
-            return Vec::new();
-        }
-    }
-    let note = text(dialog, FieldName::Note);
-    let typed = ProviderRef::parse(&text(dialog, FieldName::Ref)).ok();
-    (dialog.stage, dialog.missing, dialog.focus) = (Stage::Committing, None, DialogFocus::Cancel);
-    let (serial, frozen) = (dialog.serial, dialog.frozen.clone());
-    vec![if frozen.ask() == Ask::Lookup {
-        Effect::Lookup { serial, frozen }
-    } else {
-        Effect::Decide {
-            serial,
-            frozen,
-            note,
-            typed,
-        }
-    }]
-}
-
-fn text(dialog: &Dialog, wanted: FieldName) -> String {
-    let field = dialog.fields.iter().find(|(name, _)| *name == wanted);
-    field.map_or_else(String::new, |(_, f)| f.text().trim().to_owned())
-}
-
-fn missing(dialog: &Dialog, n: usize) -> Option<&'static str> {
-    let (name, field) = dialog.fields.get(n)?;
-    let text = field.text().trim();
-    match name {
-        FieldName::Token if text != dialog.frozen.operation().token() => {
-            Some("the operation's last four do not match")
-        }
-        FieldName::Environment if !text.eq_ignore_ascii_case(dialog.frozen.environment()) => {
-            Some("the money is real: type the environment")
-        }
-        FieldName::Ref if ProviderRef::parse(text).is_err() => {
-            Some("type the provider's refund id (re_...)")
-        }
-        FieldName::Note if text.is_empty() => Some("a note is needed: what you saw and why"),
-        _ => None,
-    }
-}
-
-/// Pasted text: only where words are told, never where something has to be typed.
-pub fn pasted(model: &mut Model, text: &str) {
-    let Some(dialog) = model.dialog.as_mut() else {
-        return;
-    };
-    model.revision = model.revision.wrapping_add(1);
-    let open = dialog.shown && dialog.stage == Stage::Open;
-    if let (DialogFocus::Field(n), true) = (dialog.focus, open)
-        && let Some((name, field)) = dialog.fields.get_mut(n)
-    {
-        match name {
-            FieldName::Note | FieldName::Ref => field.paste(text),
-            FieldName::Token | FieldName::Environment => {
-                dialog.missing = Some("this has to be typed; paste ignored");
-            }
-        }
-    } else if open {
-        dialog.missing = Some("paste ignored: no text field has the focus");
     }
 }
 
@@ -365,38 +291,90 @@ pub fn is_committing(model: &Model) -> bool {
     stage == Some(&Stage::Committing)
 }
 
+/// So many of the rows were looked up.
+pub fn progress(model: &mut Model, serial: u64, done: usize, of: usize) {
+    if let Some(dialog) = model.dialog.as_mut().filter(|d| d.serial == serial) {
+        dialog.progress = Some((done, of));
+        model.touch();
+    }
+}
+
 /// The ledger answered: done, or not and why.
-pub fn done(model: &mut Model, serial: u64, result: Result<Box<Decided>, Failure>) -> Vec<Effect> {
+pub fn done(model: &mut Model, serial: u64, result: Result<Done, Failure>) -> Vec<Effect> {
     let Some(dialog) = model.dialog.as_mut().filter(|d| d.serial == serial) else {
         return Vec::new();
     };
     match result {
-        Ok(decided) => {
-            let id = &decided.op.row.id;
-            let short = format::short_id(id, model.theme.glyphs.ellipsis);
-            let mut says = decided.says.replace(id.as_str(), &short);
-            if !says.contains(&short) {
-                says = format!("{short}: {says}");
+        Ok(done) => {
+            let asked = dialog.frozen.operations();
+            confirming::close(model);
+            say(model, &done);
+            if done.operation.is_none() {
+                not_looked_up(model, &asked, &done);
             }
-            let role = if decided.proposed {
-                Role::Warn
-            } else {
-                Role::Good
-            };
-            close(model);
-            model.say(role, says);
         }
         Err(Failure { why, moved_to }) => {
             dialog.stage = match moved_to {
-                Some(version) => Stage::MovedOn(version),
+                Some(now) => Stage::MovedOn(now),
                 None => Stage::Refused(why),
             };
             dialog.focus = DialogFocus::Cancel;
             model.touch();
         }
     }
-    // Whatever it was, the ledger knows more than the screen now.
+    look_again(model)
+}
+
+/// A claim or a snooze was written, or not.
+pub fn at_desk(model: &mut Model, result: Result<Done, String>) -> Vec<Effect> {
+    match result {
+        Ok(done) => say(model, &done),
+        Err(why) => {
+            model.popup = Some(Pager::new("not now", why));
+            model.touch();
+        }
+    }
+    look_again(model)
+}
+
+/// Whatever it was, the ledger knows more than the screen now.
+fn look_again(model: &mut Model) -> Vec<Effect> {
     let mut effects = reading::request(model);
     effects.extend(reading::want_detail(model));
     effects
+}
+
+fn say(model: &mut Model, done: &Done) {
+    let mut says = done.says.clone();
+    if let Some(id) = &done.operation {
+        let short = format::short_id(id, model.theme.glyphs.ellipsis);
+        says = says.replace(id.as_str(), &short);
+        if !says.contains(&short) {
+            says = format!("{short}: {says}");
+        }
+    }
+    let role = if done.proposed || !done.left.is_empty() {
+        Role::Warn
+    } else {
+        Role::Good
+    };
+    model.say(role, says);
+}
+
+/// Rows that were looked up are no longer marked; of the others it says why not.
+fn not_looked_up(model: &mut Model, asked: &[OperationId], done: &Done) {
+    let left = |id: &OperationId| done.left.iter().any(|(l, _)| l == id);
+    model.marks.retain(|id| left(id) || !asked.contains(id));
+    if done.left.is_empty() {
+        return;
+    }
+    let ellipsis = model.theme.glyphs.ellipsis;
+    let why: Vec<_> = done
+        .left
+        .iter()
+        .map(|(id, why)| format!("{}: {why}.", format::short_id(id, ellipsis)))
+        .collect();
+    let title = format!("{} of {} not looked up", done.left.len(), asked.len());
+    let text = format!("{}.\n{}", done.says, why.join("\n"));
+    model.popup = Some(Pager::new(title, text));
 }

@@ -1,15 +1,16 @@
 //! What a key does where no dialog has the keys.
 
 use super::super::action::Action;
+use super::super::board::{self, Board, PLACES, Place};
 use super::super::effect::Effect;
 use super::super::keymap::{Context, Key, Meaning};
-use super::super::message::{Sort, Tab};
+use super::super::message::{Tab, Told};
 use super::super::model::{FilterEdit, Focus, Model};
 use super::super::query;
 use super::super::text_field::TextField;
 use super::super::theme::Role;
 use super::super::view;
-use super::{asking, quit, reading};
+use super::{asking, boards, confirming, menu, palette, quit, reading, taking};
 
 /// A key was pressed.
 pub fn pressed(model: &mut Model, key: Key, repeat: bool, burst: bool) -> Vec<Effect> {
@@ -27,24 +28,27 @@ pub fn pressed(model: &mut Model, key: Key, repeat: bool, burst: bool) -> Vec<Ef
     }
     if model.dialog.is_some() {
         model.keys.clear();
-        return asking::pressed(model, key, repeat, burst);
+        return confirming::pressed(model, key, repeat, burst);
     }
-    if model.popup.is_some() {
-        return popup(model, key);
+    if model.palette.is_some() && model.popup.is_none() {
+        model.keys.clear();
+        return palette::pressed(model, key, repeat || burst);
     }
-    if model.filter_edit.is_some() {
+    if model.filter_edit.is_some() && model.context() == Context::Filter {
         return filter(model, key);
     }
     model.keys.push(key);
     match model.keymap.meaning(model.context(), &model.keys) {
         Meaning::Action(action) => {
             model.keys.clear();
-            if burst && (action.acts() || action == Action::Quit) {
+            // Choosing from a menu may end in the ledger, too.
+            let acts = action.acts() || action.is_desk() || action == Action::Apply;
+            if burst && (acts || action == Action::Quit) {
                 model.say(Role::Warn, "too fast to be typed: the keys were ignored");
                 return Vec::new();
             }
             // A held action key asks once.
-            if repeat && action.acts() {
+            if repeat && acts {
                 return Vec::new();
             }
             run(model, action)
@@ -66,29 +70,36 @@ pub fn pressed(model: &mut Model, key: Key, repeat: bool, burst: bool) -> Vec<Ef
 /// Pasted text.
 pub fn pasted(model: &mut Model, text: &str) {
     if model.dialog.is_some() {
-        asking::pasted(model, text);
-    } else if let Some(edit) = &mut model.filter_edit {
+        confirming::pasted(model, text);
+    } else if model.context() == Context::Palette {
+        palette::pasted(model, text);
+    } else if let (Context::Filter, Some(edit)) = (model.context(), &mut model.filter_edit) {
         edit.field.paste(text);
-        edit.fault = query::parse(edit.field.text()).err();
+        edit.fault = fault(model.board, edit.field.text());
         model.touch();
     } else {
         model.say(Role::Warn, "the paste was ignored: no text field is open");
     }
 }
 
-fn popup(model: &mut Model, key: Key) -> Vec<Effect> {
-    match model.keymap.meaning(Context::Dialog, &[key]) {
-        Meaning::Action(Action::Back | Action::Proceed) => {
+/// An action while a text lies over everything.
+fn pager(model: &mut Model, action: Action) -> Vec<Effect> {
+    let (limit, page) = view::pager_scroll(model);
+    match action {
+        Action::Back | Action::Proceed | Action::Quit => model.popup = None,
+        Action::CopyText => return taking::copy_text(model),
+        Action::Interrupt | Action::Redraw | Action::Suspend => {
             model.popup = None;
-            model.touch();
-            Vec::new()
+            return everywhere(model, action);
         }
-        Meaning::Action(action @ (Action::Interrupt | Action::Redraw | Action::Suspend)) => {
-            model.popup = None;
-            everywhere(model, action)
+        _ => {
+            if let Some(pager) = &mut model.popup {
+                pager.scroll = scrolled(pager.scroll.min(limit), limit, page, action);
+            }
         }
-        _ => Vec::new(),
     }
+    model.touch();
+    Vec::new()
 }
 
 fn filter(model: &mut Model, key: Key) -> Vec<Effect> {
@@ -97,7 +108,7 @@ fn filter(model: &mut Model, key: Key) -> Vec<Effect> {
     };
     if edit.field.key(key) {
         // What is wrong shows while it is written, but not for the word being begun.
-        edit.fault = edit.fault.take().and(query::parse(edit.field.text()).err());
+        edit.fault = edit.fault.take().and(fault(model.board, edit.field.text()));
         model.touch();
         return Vec::new();
     }
@@ -115,7 +126,18 @@ fn filter(model: &mut Model, key: Key) -> Vec<Effect> {
     }
 }
 
+/// What is wrong with a filter line of the page that is shown.
+fn fault(board: Option<Board>, line: &str) -> Option<query::Fault> {
+    match board {
+        Some(board) => board::filter::fault(board, line),
+        None => query::parse(line).err(),
+    }
+}
+
 fn apply(model: &mut Model) -> Vec<Effect> {
+    if let Some(board) = model.board {
+        return boards::apply(model, board);
+    }
     let Some(edit) = &mut model.filter_edit else {
         return Vec::new();
     };
@@ -154,19 +176,31 @@ pub fn everywhere(model: &mut Model, action: Action) -> Vec<Effect> {
     }
 }
 
-fn run(model: &mut Model, action: Action) -> Vec<Effect> {
+/// Carries an action out on what has the keys.
+pub fn run(model: &mut Model, action: Action) -> Vec<Effect> {
+    if model.popup.is_some() {
+        return pager(model, action);
+    }
+    if model.menu.is_some() {
+        return menu::run(model, action);
+    }
+    if let Some(board) = model.board.filter(|_| model.help.is_none())
+        && let Some(effects) = boards::run(model, board, action)
+    {
+        return effects;
+    }
     if action.acts() {
         return asking::act(model, action);
     }
     if model.help.is_some() {
         return help(model, action);
     }
-    // Whoever moves has the list in hand.
+    // Whoever moves has the list in hand; what the desk does asks first whether the row stood still.
     let holds = !matches!(
         action,
-        Action::Follow | Action::Help | Action::Times | Action::Redraw
+        Action::Follow | Action::Help | Action::Times | Action::Redraw | Action::Palette
     );
-    if holds && model.list.follow {
+    if holds && !action.is_desk() && model.list.follow {
         model.list.follow = false;
         model.touch();
     }
@@ -199,10 +233,27 @@ fn run(model: &mut Model, action: Action) -> Vec<Effect> {
                 Vec::new()
             }
         },
+        Action::Claim => asking::claim(model),
         Action::PrevRow => step(model, -1),
         Action::NextRow => step(model, 1),
         _ => choose(model, action),
     }
+}
+
+/// What is done with the row under the cursor, or with the marked ones.
+fn with_row(model: &mut Model, action: Action) -> Vec<Effect> {
+    match action {
+        Action::Mark => taking::mark(model),
+        Action::CopyId | Action::CopyKey | Action::CopyRef | Action::CopyJson => {
+            return taking::copy(model, action);
+        }
+        Action::Link => return taking::show(model, Told::Link),
+        Action::Packet => return taking::show(model, Told::Packet),
+        Action::Evidence => return taking::evidence(model),
+        Action::Snooze => return menu::open_snooze(model),
+        _ => {}
+    }
+    Vec::new()
 }
 
 /// Which rows are shown, and how.
@@ -214,21 +265,27 @@ fn choose(model: &mut Model, action: Action) -> Vec<Effect> {
         Action::Succeeded => tab(model, Tab::Succeeded),
         Action::Failed => tab(model, Tab::Failed),
         Action::All => tab(model, Tab::All),
-        Action::NextTab => next_tab(model, 1),
-        Action::PrevTab => next_tab(model, 5),
+        Action::Queue => boards::show(model, Board::Queue),
+        Action::Engine => boards::show(model, Board::Engine),
+        Action::Audit => boards::show(model, Board::Audit),
+        Action::Report => boards::show(model, Board::Report),
+        Action::NextTab => next_place(model, 1),
+        Action::PrevTab => next_place(model, PLACES.len() - 1),
         Action::Filter => {
-            let field = TextField::with(&model.filter_text);
-            model.filter_edit = Some(FilterEdit { field, fault: None });
-            model.touch();
-            Vec::new()
+            let text = model.filter_text.clone();
+            edit_filter(model, &text)
         }
         Action::TakeIn => {
             model.list.take_in(model.now);
             reading::cursor_moved(model)
         }
         Action::Follow => follow(model),
-        Action::Sort => sort(model),
-        Action::Reverse if model.tab == Tab::Review => own_order(model),
+        Action::Palette => {
+            palette::open(model);
+            Vec::new()
+        }
+        Action::Sort => menu::open_sort(model),
+        Action::Reverse if model.tab == Tab::Review => menu::own_order(model),
         Action::Reverse => {
             model.ascending = !model.ascending;
             reading::requery(model, true)
@@ -247,21 +304,33 @@ fn choose(model: &mut Model, action: Action) -> Vec<Effect> {
             model.touch();
             Vec::new()
         }
-        _ => Vec::new(),
+        _ => with_row(model, action),
     }
 }
 
+/// Opens the filter line with what is in force.
+pub fn edit_filter(model: &mut Model, text: &str) -> Vec<Effect> {
+    let field = TextField::with(text);
+    model.filter_edit = Some(FilterEdit { field, fault: None });
+    model.touch();
+    Vec::new()
+}
+
 fn tab(model: &mut Model, tab: Tab) -> Vec<Effect> {
+    boards::leave(model);
     model.focus = Focus::List;
     model.tab = tab;
     reading::requery(model, false)
 }
 
-fn next_tab(model: &mut Model, by: usize) -> Vec<Effect> {
-    let tabs = <Tab as strum::VariantArray>::VARIANTS;
-    let at = tabs.iter().position(|t| *t == model.tab).unwrap_or(0);
-    let next = tabs.get((at + by) % tabs.len()).copied();
-    tab(model, next.unwrap_or_default())
+fn next_place(model: &mut Model, by: usize) -> Vec<Effect> {
+    let here = model.board.map_or(Place::List(model.tab), Place::Board);
+    let at = PLACES.iter().position(|p| *p == here).unwrap_or(0);
+    match PLACES.get((at + by) % PLACES.len()) {
+        Some(Place::Board(board)) => boards::show(model, *board),
+        Some(Place::List(next)) => tab(model, *next),
+        None => Vec::new(),
+    }
 }
 
 fn follow(model: &mut Model) -> Vec<Effect> {
@@ -276,32 +345,6 @@ fn follow(model: &mut Model) -> Vec<Effect> {
     reading::request(model)
 }
 
-fn own_order(model: &mut Model) -> Vec<Effect> {
-    model.say(
-        Role::Warn,
-        "Review has its own order: what is most urgent first",
-    );
-    Vec::new()
-}
-
-fn sort(model: &mut Model) -> Vec<Effect> {
-    if model.tab == Tab::Review {
-        return own_order(model);
-    }
-    let sorts = <Sort as strum::VariantArray>::VARIANTS;
-    let at = sorts.iter().position(|s| *s == model.sort).unwrap_or(0);
-    model.sort = sorts
-        .get((at + 1) % sorts.len())
-        .copied()
-        .unwrap_or_default();
-    let word: &str = model.sort.into();
-    model.say(
-        Role::Key,
-        format!("sorted by {}; S reverses", word.replace('_', " ")),
-    );
-    reading::requery(model, true)
-}
-
 fn open(model: &mut Model) -> Vec<Effect> {
     if model.list.cursor().is_none() {
         return Vec::new();
@@ -312,9 +355,15 @@ fn open(model: &mut Model) -> Vec<Effect> {
 }
 
 fn back(model: &mut Model) -> Vec<Effect> {
-    if model.focus == Focus::Detail {
+    if model.boards.origin.is_some() {
+        boards::come_back(model)
+    } else if model.focus == Focus::Detail {
         model.focus = Focus::List;
         model.detail.wide = false;
+        model.touch();
+        Vec::new()
+    } else if !model.marks.is_empty() {
+        model.marks.clear();
         model.touch();
         Vec::new()
     } else if !model.filter_text.is_empty() {
@@ -342,7 +391,7 @@ fn move_cursor(model: &mut Model, action: Action) -> Vec<Effect> {
         Action::HalfUp => list.step(-list.half()),
         Action::PageDown => list.step(list.page()),
         Action::PageUp => list.step(-list.page()),
-        Action::Bottom if list.more_below && model.tab != Tab::Review => {
+        Action::Bottom if list.more_below => {
             return reading::want_last(model);
         }
         Action::Bottom => list.to_bottom(),
@@ -352,7 +401,7 @@ fn move_cursor(model: &mut Model, action: Action) -> Vec<Effect> {
     reading::cursor_moved(model)
 }
 
-fn scrolled(at: usize, limit: usize, page: usize, action: Action) -> usize {
+pub fn scrolled(at: usize, limit: usize, page: usize, action: Action) -> usize {
     match action {
         Action::Down => at + 1,
         Action::Up => at.saturating_sub(1),

@@ -1,29 +1,38 @@
 //! What is read from the ledger, and how an answer gets on the screen.
 
+use super::super::action::LookedAt;
 use super::super::effect::{Effect, Load, Query};
 use super::super::format;
 use super::super::message::{DetailView, Edge, Loaded, Page, PageQuery, Tab};
 use super::super::model::{Focus, Model};
-use super::super::selection::List;
+use super::super::selection::{List, SEARCH_ON, Want};
 use super::super::view::layout;
-use super::{asking, refit};
+use super::{asking, boards, refit};
+use crate::domain::Instant;
 use crate::domain::ids::OperationId;
 use crate::domain::operation::OperationRow;
 
 /// Ids kept so that no row rings twice.
 const MOST_RUNG: usize = 10_000;
 
-/// Asks for a reading; while one is on its way, for one more after it.
+/// Asks for a reading of everything on the screen; while one is on its way, for one more after it.
 pub fn request(model: &mut Model) -> Vec<Effect> {
+    let mut effects = load(model);
+    effects.extend(boards::request(model));
+    effects
+}
+
+fn load(model: &mut Model) -> Vec<Effect> {
     if model.reading.in_flight {
         model.reading.again = true;
         return Vec::new();
     }
     model.reading.in_flight = true;
     model.reading.again = false;
-    let mut shown = model.list.ids();
+    let mut shown = model.list.seen();
     if let Some(dialog) = &model.dialog {
-        shown.push(dialog.frozen.operation().clone());
+        let asked = dialog.frozen.operations().into_iter();
+        shown.extend(asked.map(|id| (id, 0)));
     }
     vec![Effect::Load(Load {
         generation: model.reading.generation,
@@ -43,11 +52,19 @@ fn page_is_review(model: &Model) -> bool {
 pub fn requery(model: &mut Model, keep: bool) -> Vec<Effect> {
     let height = model.list.height();
     let cursor = model.list.cursor().cloned();
-    model.list = if keep {
-        List::at(height, cursor)
-    } else {
-        List::new(height, model.follow)
-    };
+    begin(
+        model,
+        if keep {
+            List::at(height, cursor)
+        } else {
+            List::new(height, model.follow)
+        },
+    )
+}
+
+/// Begins with `list`; answers for the old one will be dropped.
+pub fn begin(model: &mut Model, list: List) -> Vec<Effect> {
+    model.list = list;
     model.reading.generation = model.reading.generation.wrapping_add(1);
     (model.reading.in_flight, model.reading.again) = (false, false);
     model.touch();
@@ -64,14 +81,16 @@ pub fn loaded(model: &mut Model, loaded: Loaded) -> Vec<Effect> {
     reading.as_of = Some(loaded.as_of);
     let recovered = reading.problem.take().is_some();
     model.now = model.now.max(loaded.as_of);
+    let refresh = model.refresh;
+    model.pulse.beat(&loaded.counts, loaded.as_of, refresh);
     model.counts = Some(loaded.counts);
     model.tools.extend(loaded.tools);
     model.engines = loaded.engines;
     let rearranged = model.standing != loaded.standing;
     model.standing = loaded.standing;
     let mut effects = ring(model, loaded.review.as_deref(), &loaded.page);
-    asking::notice_moves(model, versions(&loaded.page, &loaded.others));
-    let (before, locked) = (model.list.cursor().cloned(), model.dialog.is_some());
+    asking::notice_moves(model, as_they_are(&loaded.page, &loaded.others));
+    let (before, locked) = (model.list.cursor().cloned(), model.holds_still());
     model
         .list
         .refresh(model.tab, loaded.page, loaded.others, locked, model.now);
@@ -85,16 +104,36 @@ pub fn loaded(model: &mut Model, loaded: Loaded) -> Vec<Effect> {
     effects.extend(want_detail(model));
     effects.extend(want_more(model));
     if model.reading.again {
-        effects.extend(request(model));
+        effects.extend(load(model));
     }
     effects
 }
 
-fn versions(page: &Page, others: &[OperationRow]) -> Vec<(OperationId, i64)> {
+/// What was read last is still so.
+pub fn unchanged(model: &mut Model, generation: u64, as_of: Instant) -> Vec<Effect> {
+    if generation != model.reading.generation {
+        return Vec::new();
+    }
+    let reading = &mut model.reading;
+    reading.in_flight = false;
+    let old = reading.as_of.replace(as_of);
+    model.now = model.now.max(as_of);
+    // The header says it to the second.
+    if old.is_none_or(|old| old.timestamp() != as_of.timestamp()) {
+        model.touch();
+    }
+    if model.reading.again {
+        request(model)
+    } else {
+        Vec::new()
+    }
+}
+
+fn as_they_are(page: &Page, others: &[OperationRow]) -> Vec<(OperationId, LookedAt)> {
     let listed = page.rows.iter().map(|l| &l.row);
     listed
         .chain(others)
-        .map(|r| (r.id.clone(), r.version))
+        .map(|r| (r.id.clone(), LookedAt::of(r)))
         .collect()
 }
 
@@ -144,31 +183,34 @@ pub fn failed(model: &mut Model, generation: u64, why: String) -> Vec<Effect> {
 
 /// Further rows, where the cursor comes near the end of what is loaded.
 pub fn want_more(model: &mut Model) -> Vec<Effect> {
-    let Some((edge, after)) = model.list.wants() else {
-        return Vec::new();
-    };
-    if edge == Edge::Above && model.tab == Tab::Review {
-        // Urgency has no reverse order; `gg` reads it from the top again.
-        return Vec::new();
+    match model.list.wants() {
+        Some(want) => more_rows(model, want),
+        None => Vec::new(),
     }
-    more_rows(model, edge, Some(after))
 }
 
 /// The end of the list.
 pub fn want_last(model: &mut Model) -> Vec<Effect> {
-    more_rows(model, Edge::Last, None)
+    let end = Want {
+        edge: Edge::Last,
+        after: None,
+        from: None,
+    };
+    more_rows(model, end)
 }
 
-fn more_rows(model: &mut Model, edge: Edge, after: Option<OperationId>) -> Vec<Effect> {
+fn more_rows(model: &mut Model, want: Want) -> Vec<Effect> {
     model.list.fetching = true;
     let query = model.query();
-    let reversed = edge != Edge::Below;
+    let reversed = want.edge != Edge::Below;
     vec![Effect::More {
         generation: model.reading.generation,
-        edge,
+        edge: want.edge,
         query: Box::new(Query(PageQuery {
-            after,
+            after: want.after,
+            from: want.from,
             ascending: query.ascending != reversed,
+            budget: Some(SEARCH_ON),
             ..query
         })),
     }]
@@ -186,7 +228,7 @@ pub fn more(
     }
     match result {
         Ok(page) => {
-            model.list.extend(edge, page);
+            model.list.extend(edge, page.into());
             model.touch();
             let mut effects = want_detail(model);
             effects.extend(want_more(model));

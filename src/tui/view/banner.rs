@@ -53,6 +53,12 @@ fn told(model: &Model) -> Vec<(Role, String)> {
     if let Some(why) = &model.reading.problem {
         told.push((Role::Alarm, why.clone()));
     }
+    let board = model.board.map(|b| model.boards.reading(b));
+    if let Some(why) = board.and_then(|r| r.problem.as_ref())
+        && model.reading.problem.as_ref() != Some(why)
+    {
+        told.push((Role::Alarm, why.clone()));
+    }
     let notice = model.environment.notice.as_ref();
     match (&model.health.alarm, &model.health.state) {
         // What is missing here is told once, as what it is.
@@ -63,6 +69,9 @@ fn told(model: &Model) -> Vec<(Role, String)> {
             told.push((Role::Alarm, format!("the engine is down: {why}")));
         }
         _ => {}
+    }
+    if let Some(why) = &model.health.notices {
+        told.push((Role::Warn, format!("telling others fails: {why}")));
     }
     for standing in &model.standing {
         told.push((Role::Warn, format!("{}: {}", standing.tool, standing.why)));

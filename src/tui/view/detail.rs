@@ -12,7 +12,7 @@ use super::super::model::{Focus, Model};
 use super::super::theme::Role;
 use super::ink::{self, span};
 use super::layout::Regions;
-use super::{facts, rule_role, table, timeline};
+use super::{evidence, facts, rule_role, table, timeline};
 
 type Spans = Vec<Span<'static>>;
 
@@ -110,13 +110,19 @@ pub fn lines(model: &Model, width: usize) -> Vec<Spans> {
     let Some(view) = model.detail_view() else {
         let text = match (&model.detail.problem, model.list.cursor()) {
             (Some(problem), _) => problem.clone(),
-            (None, Some(_)) => format!("reading the operation{}", theme.glyphs.wait),
-            (None, None) => "No operation is selected.".to_owned(),
+            (None, cursor) if cursor.is_some() || !model.list.loaded => {
+                format!("reading the operation{}", theme.glyphs.wait)
+            }
+            (None, _) => "No operation is selected.".to_owned(),
         };
         return vec![vec![span(theme, Role::Dim, format!(" {text}"))]];
     };
     let mut out = Vec::new();
     head(model, view, &mut out);
+    if model.detail.evidence {
+        evidence::lines(model, view, width, &mut out);
+        return out;
+    }
     facts::facts(model, view, width, &mut out);
     facts::closings(model, view, width, &mut out);
     facts::provider_objects(model, view, width, &mut out);

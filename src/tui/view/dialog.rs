@@ -1,19 +1,24 @@
 //! The question before anything is done: what it is about, what will be written, what will not.
 //!
-//! Owns: how much room a dialog needs, so that it does not open where it does not fit. Never: takes
-//! keys. Cancel stands first and has the focus.
+//! Owns: how much room a dialog needs, so that it does not open where it does not fit; `about` says what
+//! it is about. Never: takes keys. Cancel stands first and has the focus. Tests:
+//! `tests/tui_safety.rs`, `tests/tui_desk.rs`, `tests/tui_snapshots.rs`.
+
+mod about;
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Span;
 
-use super::super::action::Ask;
+use super::super::action::{Ask, LookedAt, Target};
 use super::super::format;
 use super::super::model::{Dialog, DialogFocus, FieldName, Model, Stage};
+use super::super::pager::Pager;
 use super::super::theme::Role;
 use super::ink::{self, span};
-use super::panel::{centre, dim, panel, popup};
-use crate::domain::operation::{Closing, Operation};
+use super::panel::{centre, dim, pager, panel};
+use crate::domain::ids::OperationId;
+use crate::domain::operation::Closing;
 
 type Spans = Vec<Span<'static>>;
 
@@ -52,7 +57,7 @@ pub fn draw(model: &Model, frame: &mut Frame<'_>, dialog: &Dialog) {
     }
     if !fits(model, dialog) {
         let text = "This question does not fit. Enlarge the terminal, or press esc.";
-        popup(model, frame, "too small", text);
+        pager(model, frame, &Pager::new("too small", text));
         return;
     }
     let (width, height) = size(model, dialog);
@@ -75,11 +80,18 @@ pub fn draw(model: &Model, frame: &mut Frame<'_>, dialog: &Dialog) {
 
 /// What is asked, in the tool's own word.
 pub fn verb(model: &Model, dialog: &Dialog) -> String {
+    let (operation, ask) = match dialog.frozen.target() {
+        Target::Row { operation, ask, .. } => (operation, *ask),
+        Target::Rows(rows) => return format!("look up {} marked rows", rows.len()),
+        Target::Tool { tool, paused: None } => return format!("pause {tool}"),
+        Target::Tool { tool, .. } => return format!("resume {tool}"),
+        Target::Desk(_) => return "claim".to_owned(),
+    };
     let mut rows = model.list.entries().iter().map(|e| &e.listed.row);
     let word = rows
-        .find(|r| r.id == *dialog.frozen.operation())
+        .find(|r| r.id == *operation)
         .map_or("succeeded", |r| model.word(&r.tool));
-    match dialog.frozen.ask() {
+    match ask {
         Ask::Lookup => "look up".to_owned(),
         Ask::Close(Closing::Succeeded) => format!("close as {word}"),
         Ask::Close(Closing::Failed) => "close as failed".to_owned(),
@@ -110,7 +122,7 @@ fn body(model: &Model, dialog: &Dialog, width: usize, airy: bool) -> Vec<Spans> 
     let Some(asked) = &dialog.asked else {
         return out;
     };
-    about(model, dialog, &asked.op, width, &mut out);
+    about::subject(model, dialog, &asked.subject, width, &mut out);
     // Once it cannot be confirmed any more, the reason takes the room of what would be done.
     if matches!(dialog.stage, Stage::Refused(_) | Stage::MovedOn(_)) {
         gap(airy, &mut out);
@@ -118,7 +130,7 @@ fn body(model: &Model, dialog: &Dialog, width: usize, airy: bool) -> Vec<Spans> 
         return out;
     }
     gap(airy, &mut out);
-    let reads = dialog.frozen.ask() == Ask::Lookup;
+    let reads = dialog.frozen.ask() == Some(Ask::Lookup);
     for (n, will) in asked.will.iter().enumerate() {
         let name = match (n, reads) {
             (0, true) => "will send",
@@ -148,7 +160,7 @@ fn tail(model: &Model, dialog: &Dialog, width: usize) -> Vec<Spans> {
     let mut out = Vec::new();
     status(model, dialog, width, &mut out);
     gap(out.is_empty(), &mut out);
-    out.push(buttons(model, dialog));
+    out.push(buttons(model, dialog, width));
     out
 }
 
@@ -163,72 +175,12 @@ fn named(model: &Model, name: &str, text: &str, role: Role, width: usize, out: &
     }
 }
 
-/// Everything a person has to see before deciding (point 4 of "Acting is safe").
-fn about(model: &Model, dialog: &Dialog, op: &Operation, width: usize, out: &mut Vec<Spans>) {
-    let row = &op.row;
-    let theme = &model.theme;
-    let mut tell = |name, text: String, role| named(model, name, &text, role, width, out);
-    tell("operation", row.id.to_string(), Role::Strong);
-    let minor = format!(
-        "{}  =  {} minor units of {}",
-        format::money(row.money),
-        row.money.minor(),
-        row.money.currency()
-    );
-    tell("amount", minor, Role::Strong);
-    let sep = theme.glyphs.sep;
-    let payment = row
-        .payment
-        .as_ref()
-        .map_or_else(String::new, |p| format!("  {sep}  {p}"));
-    tell(
-        "order",
-        format!("{}  {sep}  {}{payment}", row.order_id, row.tool),
-        Role::Text,
-    );
-    let (status, role) = super::table::status(model, row, false);
-    let reason = super::table::reason(row);
-    tell(
-        "status",
-        format!("{status}  {reason}  (version {})", dialog.frozen.version()),
-        role,
-    );
-    let last = row.last_outcome.map_or("none", |o| o.as_str());
-    let mut attempts = format!("{} of {}, last: {last}", row.attempts, row.attempts_max);
-    if op.in_flight() {
-        attempts.push_str(", ONE IN FLIGHT");
-    }
-    tell("attempts", attempts, Role::Text);
-    let left = match row.key_expires_at {
-        Some(at) if at <= model.now => "its time is over".to_owned(),
-        Some(at) => format!("{} left", format::left(at, model.now)),
-        None => "never sent".to_owned(),
-    };
-    let key = format!("{} old, {left}", format::age(row.key_created_at, model.now));
-    tell("key", key, Role::Text);
-    let verdict = row.verdict.map_or("none", |v| v.as_str()).replace('_', " ");
-    let effect: &str = row.effect.into();
-    let seen = op.evidence.last().map_or_else(String::new, |e| {
-        format!(", last seen {}", model.stamp().at(e.observed_at))
-    });
-    let evidence = format!(
-        "{verdict}{seen}  {sep}  effect {}",
-        effect.replace('_', " ")
-    );
-    tell("evidence", evidence, Role::Text);
-    if let Some(p) = &row.proposal {
-        let decision: &str = p.decision.into();
-        tell(
-            "proposal",
-            format!("{decision}, by {}: {}", p.by, p.note),
-            Role::Text,
-        );
-    }
-}
-
 fn label(model: &Model, dialog: &Dialog, name: FieldName) -> String {
     match name {
-        FieldName::Token => format!("type {}", dialog.frozen.operation().token()),
+        FieldName::Token => {
+            let token = dialog.frozen.operation().map(OperationId::token);
+            format!("type {}", token.unwrap_or_default())
+        }
         FieldName::Ref => "refund id".to_owned(),
         FieldName::Environment => format!("type \"{}\"", model.environment.name()),
         FieldName::Note => "note".to_owned(),
@@ -281,34 +233,63 @@ fn field(model: &Model, dialog: &Dialog, n: usize, width: usize) -> Spans {
     ]
 }
 
+/// What has to be said now; then what warns, one line each.
 fn status(model: &Model, dialog: &Dialog, width: usize, out: &mut Vec<Spans>) {
+    let sign = model.theme.glyphs.alarm;
     let (role, text) = match (&dialog.stage, dialog.missing) {
-        (Stage::MovedOn(version), _) => (
-            Role::Alarm,
-            format!("The row moved on to version {version}. ctrl-r reads it again."),
-        ),
+        (Stage::MovedOn(now), _) => (Role::Alarm, moved_on(dialog, now)),
         (Stage::Refused(why), _) => (Role::Alarm, format!("Not done: {why}")),
         (Stage::Committing, _) => {
             let wait = model.theme.glyphs.wait;
             (Role::Warn, format!("{}{wait}", committing(dialog)))
         }
-        (Stage::Open, Some(missing)) => (Role::Warn, missing.to_owned()),
-        (Stage::Asking | Stage::Open, _) => return,
+        (Stage::Open, missing) => {
+            let mut warnings = about::warnings(model, dialog);
+            if let Some(missing) = missing {
+                // In the place of the last, so that a dialog that fits goes on fitting.
+                warnings.pop();
+                warnings.insert(0, missing.to_owned());
+            }
+            for warning in warnings {
+                let room = width.saturating_sub(NAMES);
+                let line = format::fit(&warning, room, model.theme.glyphs.ellipsis);
+                named(model, sign, &line, Role::Warn, width, out);
+            }
+            return;
+        }
+        (Stage::Asking, _) => return,
     };
-    let sign = model.theme.glyphs.alarm;
     named(model, sign, &text, role, width, out);
 }
 
+fn moved_on(dialog: &Dialog, now: &LookedAt) -> String {
+    let version = now.version;
+    if dialog
+        .frozen
+        .looked_at()
+        .is_some_and(|l| l.version == version)
+    {
+        return match now.waiting {
+            Some(_) => "Another proposal waits now. ctrl-r reads it.".to_owned(),
+            None => "Nothing waits for approval any more. ctrl-r reads it again.".to_owned(),
+        };
+    }
+    format!("The row moved on to version {version}. ctrl-r reads it again.")
+}
+
 /// Never more than the ledger: it is not done until that says so (U21).
-fn committing(dialog: &Dialog) -> &'static str {
-    match dialog.frozen.ask() {
-        Ask::Lookup => "asking the provider",
-        Ask::Close(_) => "closing",
-        _ => "writing",
+fn committing(dialog: &Dialog) -> String {
+    match (dialog.frozen.ask(), dialog.progress) {
+        (Some(Ask::Lookup), Some((done, of))) => {
+            format!("asking the provider, {done} of {of} done")
+        }
+        (Some(Ask::Lookup), None) => "asking the provider".to_owned(),
+        (Some(Ask::Close(_)), _) => "closing".to_owned(),
+        _ => "writing".to_owned(),
     }
 }
 
-fn buttons(model: &Model, dialog: &Dialog) -> Spans {
+fn buttons(model: &Model, dialog: &Dialog, width: usize) -> Spans {
     let theme = &model.theme;
     let cancel = if dialog.focus == DialogFocus::Cancel {
         Role::Cursor
@@ -324,10 +305,33 @@ fn buttons(model: &Model, dialog: &Dialog) -> Spans {
         Stage::Committing | Stage::Refused(_) | Stage::Asking => {}
         Stage::MovedOn(_) => hint("ctrl-r", "read again"),
         Stage::Open => {
-            if !dialog.fields.is_empty() {
-                hint("tab", "next field");
+            let in_note = match dialog.focus {
+                DialogFocus::Field(n) => {
+                    dialog.fields.get(n).map(|(name, _)| *name) == Some(FieldName::Note)
+                }
+                DialogFocus::Cancel => false,
+            };
+            let confirm = format!("confirm: {}", verb(model, dialog));
+            // What the key would confirm is never cut off; the other hints give way to it.
+            let mut room = width.saturating_sub(10 + 9 + 1 + format::width(&confirm));
+            let tab = !dialog.fields.is_empty();
+            let template = in_note && !model.templates.is_empty();
+            let mut others = Vec::new();
+            for (wanted, key, words) in [
+                (template, "ctrl-t", ["template", "template"]),
+                (tab, "tab", ["next field", "next"]),
+            ] {
+                let takes = |word: &str| 3 + key.len() + 1 + word.len();
+                let fits = words.into_iter().find(|w| wanted && takes(w) <= room);
+                if let Some(word) = fits {
+                    room -= takes(word);
+                    others.push((key, word));
+                }
             }
-            hint("ctrl-y", &format!("confirm: {}", verb(model, dialog)));
+            for (key, word) in others {
+                hint(key, word);
+            }
+            hint("ctrl-y", &confirm);
         }
     }
     out

@@ -8,9 +8,9 @@ use super::super::model::Model;
 use super::super::theme::Role;
 use super::detail::section;
 use super::ink::{self, span};
-use crate::domain::evidence::{Bearing, ProviderObject, objects};
+use crate::domain::evidence::{Bearing, ProviderObject, Verdict, objects};
 use crate::domain::guard::Ruling;
-use crate::domain::operation::{Closing, OperationRow};
+use crate::domain::operation::{Closing, Effect, OperationRow, Status};
 
 type Spans = Vec<Span<'static>>;
 
@@ -57,10 +57,9 @@ fn facts_of(model: &Model, view: &DetailView) -> Vec<(&'static str, Vec<String>)
     }
     key.push(row.key.to_string());
     out.push(("key", key));
-    let effect: &str = row.effect.into();
     let verdict = row.verdict.map_or("no verdict", |v| v.as_str());
     let mut tries = vec![format!("{} of {}", row.attempts, row.attempts_max)];
-    tries.push(format!("effect {}", effect.replace('_', " ")));
+    tries.push(format!("effect {}", effect(row)));
     tries.push(format!("evidence: {}", verdict.replace('_', " ")));
     out.push(("attempts", tries));
     let mut moved = vec![format!("opened {}", stamp.at(row.created_at))];
@@ -74,8 +73,12 @@ fn facts_of(model: &Model, view: &DetailView) -> Vec<(&'static str, Vec<String>)
         let when = format!("as failed {}, not before {}", stamp.at(at), stamp.clock(at));
         out.push(("decidable", vec![when]));
     }
-    if let Some(by) = row.claimed_by(now) {
-        out.push(("claimed", vec![format!("by {by}")]));
+    if let Some(claim) = row.claim.as_ref().filter(|c| now < c.until) {
+        let until = format!("until {}", stamp.clock(claim.until));
+        out.push(("claimed", vec![format!("by {}", claim.by), until]));
+    }
+    if let Some(until) = row.snoozed(now) {
+        out.push(("put off", vec![format!("until {}", stamp.clock(until))]));
     }
     if let Some((engine, call)) = &view.detail.driver {
         out.push((
@@ -98,11 +101,32 @@ fn facts_of(model: &Model, view: &DetailView) -> Vec<(&'static str, Vec<String>)
     out
 }
 
+/// The effect in words. What is closed is not `possible` any more, though nobody may have proven it:
+/// then it says whose word it is.
+pub fn effect(row: &OperationRow) -> String {
+    let engine = row.closed_by.as_deref() == Some("engine");
+    let words = match (row.status, row.effect) {
+        (Status::Failed, Effect::Possible) if engine => "none: the provider refused it",
+        (Status::Failed, Effect::Possible) => "none, by a person's word",
+        (Status::Succeeded, Effect::Possible) => "there, by a person's word",
+        (_, Effect::Identified) if row.verdict == Some(Verdict::Refused) => {
+            "identified, and lost there"
+        }
+        (_, effect) => return <&str>::from(effect).replace('_', " "),
+    };
+    words.to_owned()
+}
+
 /// What a person may do now, and why not the rest.
 pub fn closings(model: &Model, view: &DetailView, width: usize, out: &mut Vec<Spans>) {
     let theme = &model.theme;
     let row = &view.detail.op.row;
-    section(model, "WHAT SETTLES IT", out);
+    let title = if model.detail.evidence {
+        "ALLOWED NOW"
+    } else {
+        "WHAT SETTLES IT"
+    };
+    section(model, title, out);
     let mut tell = |key: &str, what: &str, role: Role, text: &str| {
         let room = width.saturating_sub(NAMES + 4);
         for (n, line) in format::wrap(text, room).into_iter().enumerate() {
@@ -147,7 +171,7 @@ pub fn closings(model: &Model, view: &DetailView, width: usize, out: &mut Vec<Sp
             }
         }
     }
-    if row.status == crate::domain::operation::Status::Open && !row.held {
+    if row.status == Status::Open && !row.held {
         tell(
             "X",
             "stop",

@@ -6,16 +6,18 @@ use ratatui::layout::Rect;
 use ratatui::text::Span;
 
 use super::super::action::Action;
+use super::super::board::Board;
+use super::super::board::filter::qualifiers;
 use super::super::format;
 use super::super::keymap::{Context, hints};
 use super::super::message::Tab;
 use super::super::model::{FilterEdit, Focus, Model, Stage};
+use super::super::possible;
 use super::super::query::QUALIFIERS;
 use super::super::theme::Role;
 use super::ink::{self, span};
 use super::layout::Regions;
-use super::{detail, rule_role, tabs};
-use crate::domain::operation::Status;
+use super::{detail, report, rule_role, tabs};
 
 type Spans = Vec<Span<'static>>;
 
@@ -76,22 +78,51 @@ fn says(model: &Model) -> Vec<(Role, String)> {
             format!("asking{} esc cancels", model.theme.glyphs.wait),
         ));
     }
+    let filter = filter_text(model);
     if let Some(notice) = &model.notice {
         out.push((notice.role, notice.text.clone()));
-    } else if !model.filter_text.is_empty() {
-        out.push((Role::Warn, format!("filter {}", model.filter_text)));
+    } else if !filter.is_empty() {
+        out.push((Role::Warn, format!("filter {filter}")));
     }
-    if model.list.new > 0 {
-        out.push((Role::Key, format!("+{} new: . shows them", model.list.new)));
+    out.extend(marks(model).filter(|_| model.board.is_none()));
+    let (new, follows) = match model.board.map(|b| model.boards.standing(b)) {
+        None => (model.list.new, model.list.follow && model.list.loaded),
+        Some(standing) => standing.map_or((0, false), |s| (s.new, s.follows)),
+    };
+    if new > 0 {
+        out.push((Role::Key, format!("+{new} new: . shows them")));
     }
-    if model.list.follow && model.list.loaded {
+    if follows {
         out.push((Role::Dim, "following".to_owned()));
     }
     out
 }
 
+/// How many rows are marked, and whether all of them can be seen here (U18).
+fn marks(model: &Model) -> Option<(Role, String)> {
+    let all = model.marks.len();
+    let listed = model.list.entries().iter();
+    let here = listed.filter(|e| model.marks.contains(e.id())).count();
+    let text = match all - here {
+        0 => format!("{all} marked"),
+        others => format!("{all} marked, {others} not in this list"),
+    };
+    (all > 0).then_some((Role::Key, text))
+}
+
+/// The filter in force on the page that is shown.
+fn filter_text(model: &Model) -> &str {
+    match model.board {
+        None => &model.filter_text,
+        Some(board) => model.boards.filter_text(board).unwrap_or_default(),
+    }
+}
+
 /// Which rows are on the screen, of how many.
 fn position(model: &Model) -> String {
+    if let Some(board) = model.board {
+        return board_position(model, board);
+    }
     let list = &model.list;
     if list.visible().is_empty() {
         return String::new();
@@ -107,63 +138,93 @@ fn position(model: &Model) -> String {
         return format!("row {at} of {loaded} loaded");
     }
     let total = model.counts.filter(|_| model.filter_text.is_empty());
-    match total.map(|c| tabs::count(&c, model.tab)) {
-        Some(total) if list.more_below => {
-            format!("{at} of {}", format::grouped(&total.to_string()))
-        }
+    match total.map(|c| tabs::counted(&c, model.tab)) {
+        Some(total) if list.more_below => format!("{at} of {total}"),
         _ if list.more_below => format!("{at} of {loaded}+"),
         _ => format!("{at} of {loaded}"),
+    }
+}
+
+fn board_position(model: &Model, board: Board) -> String {
+    if let (Board::Report, Some(_)) = (board, &model.boards.report.report) {
+        let (first, end, all) = report::position(model);
+        return match (first, end < all) {
+            (1, false) => String::new(),
+            (_, true) => format!("lines {first} to {end} of {all}, j for more"),
+            (_, false) => format!("lines {first} to {end} of {all}"),
+        };
+    }
+    match model.boards.standing(board) {
+        Some(s) if s.loaded > 0 && s.more_above => format!("row {} of {} loaded", s.at, s.loaded),
+        Some(s) if s.loaded > 0 && s.more_below => format!("{} of {}+", s.at, s.loaded),
+        Some(s) if s.loaded > 0 => format!("{} of {}", s.at, s.loaded),
+        _ => String::new(),
     }
 }
 
 fn keys(model: &Model, frame: &mut Frame<'_>, area: Rect) {
     let theme = &model.theme;
     let context = match model.context() {
-        // The dialog carries its own hints.
-        Context::Dialog => return,
+        // They carry their own hints.
+        Context::Dialog | Context::Pager | Context::Menu => return,
         other => other,
     };
     let all = usize::from(area.width);
-    let help = hint(model, "?", "help");
-    let mut spans: Spans = Vec::new();
-    for (action, key, hint_word) in hints(context) {
-        let word = match action {
-            Action::CloseSucceeded => success_word(model),
-            Action::Help => continue,
-            Action::Back if context == Context::List && model.filter_text.is_empty() => continue,
-            Action::Back if context == Context::List => "clear filter",
-            Action::Quit if context != Context::List => continue,
-            _ => hint_word,
-        };
-        if !is_useful(model, action) {
-            continue;
+    let mut shown: Vec<(Action, Spans)> = hints(context)
+        .filter_map(|(action, key, word)| {
+            let word = word_of(model, context, action, word)?;
+            Some((action, hint(model, &key, word)))
+        })
+        .collect();
+    // Where letters are text there is no help key.
+    let help = match hints(context).find(|(action, ..)| *action == Action::Help) {
+        Some((_, key, word)) => hint(model, &key, word),
+        None => Vec::new(),
+    };
+    let width = |shown: &[(Action, Spans)]| shown.iter().map(|(_, s)| ink::width(s)).sum::<usize>();
+    for dropped in DROPPED {
+        if width(&shown) + ink::width(&help) >= all {
+            shown.retain(|(action, _)| *action != dropped);
         }
-        let next = hint(model, &key, word);
-        if ink::width(&spans) + ink::width(&next) + ink::width(&help) > all {
-            break;
-        }
-        spans.extend(next);
     }
+    while width(&shown) + ink::width(&help) >= all && shown.pop().is_some() {}
+    let spans = shown.into_iter().flat_map(|(_, s)| s).collect();
     ink::ends(frame, area, spans, help, theme.glyphs.ellipsis);
 }
 
-/// Whether an action can come to anything on the row under the cursor; the gate has the last word.
-fn is_useful(model: &Model, action: Action) -> bool {
-    if !action.acts() {
-        return action != Action::Open || model.list.current().is_some();
+/// Hints that go first where there is no room for all; what settles a row stays longest.
+const DROPPED: [Action; 6] = [
+    Action::Claim,
+    Action::Evidence,
+    Action::Quit,
+    Action::Palette,
+    Action::Filter,
+    Action::Note,
+];
+
+/// The word of a hint; none where the action would come to nothing.
+fn word_of(
+    model: &Model,
+    context: Context,
+    action: Action,
+    word: &'static str,
+) -> Option<&'static str> {
+    if context == model.page() && possible::does_not_apply(model, action).is_some() {
+        return None;
     }
-    let Some(entry) = model.list.current() else {
-        return false;
-    };
-    let row = &entry.listed.row;
-    let waits = row.held || row.proposal.is_some();
-    match action {
-        Action::Approve | Action::Reject => waits,
-        Action::CloseSucceeded | Action::CloseFailed => !row.status.is_closed() && !waits,
-        Action::Stop => row.status == Status::Open && !row.held,
-        Action::Correct => row.contradicted.is_some(),
-        _ => true,
-    }
+    Some(match action {
+        Action::CloseSucceeded => success_word(model),
+        Action::Help => return None,
+        Action::Evidence if model.detail.evidence => "timeline",
+        Action::Back if context == Context::List && !model.marks.is_empty() => "unmark",
+        Action::Back if context == Context::List && model.filter_text.is_empty() => return None,
+        Action::Back if context == Context::List => "clear filter",
+        Action::Back if context == Context::Board && !filter_text(model).is_empty() => {
+            "clear filter"
+        }
+        Action::Quit if context != Context::List => return None,
+        _ => word,
+    })
 }
 
 fn success_word(model: &Model) -> &'static str {
@@ -198,7 +259,8 @@ fn filter(model: &Model, frame: &mut Frame<'_>, regions: &Regions, edit: &Filter
             } else {
                 "enter applies.  "
             };
-            vec![span(theme, Role::Dim, format!("  {tab}{QUALIFIERS}"))]
+            let words = model.board.map_or(QUALIFIERS, qualifiers);
+            vec![span(theme, Role::Dim, format!("  {tab}{words}"))]
         }
         Some(fault) => {
             // Under the wrong word, but never so far right that the reason falls off the screen.

@@ -61,8 +61,10 @@ const SECTIONS: [(&str, Belongs); 4] = [
     ("ACT, each after a question", |b| {
         in_lists(b) && b.action.acts()
     }),
-    ("IN A DIALOG OR FILTER", |b| !in_lists(b) && b.on.len() < 5),
-    ("EVERYWHERE", |b| b.on.len() == 5),
+    ("IN A DIALOG, FILTER, MENU OR TEXT", |b| {
+        !in_lists(b) && !everywhere(b)
+    }),
+    ("EVERYWHERE", everywhere),
 ];
 /// Columns of the keys.
 const KEYS: usize = 23;
@@ -92,6 +94,11 @@ fn lines(model: &Model) -> Vec<Spans> {
 }
 
 fn in_lists(binding: &Binding) -> bool {
-    let lists = binding.on.contains(&Context::List) || binding.on.contains(&Context::Detail);
-    lists && binding.on.len() < 5
+    let lists = [Context::List, Context::Detail, Context::Board];
+    lists.iter().any(|c| binding.on.contains(c)) && !everywhere(binding)
+}
+
+/// Whether it works even where text is written.
+fn everywhere(binding: &Binding) -> bool {
+    binding.on.contains(&Context::List) && binding.on.contains(&Context::Filter)
 }

@@ -28,6 +28,8 @@ pub struct Regions {
     /// Column heads and rows.
     pub table: Rect,
     pub detail: Rect,
+    /// Instead of both, while a board is shown.
+    pub board: Rect,
     /// The lower rule, with notices.
     pub footer: Rect,
     pub hints: Rect,
@@ -83,6 +85,7 @@ pub fn of(model: &Model) -> Regions {
     let (list, pane) = split(body, width, height);
     let in_detail = model.focus == Focus::Detail;
     let (table, detail) = match pane {
+        _ if model.board.is_some() => (Rect::default(), Rect::default()),
         Some(_) if in_detail && model.detail.wide => (Rect::default(), body),
         Some(pane) => (list, pane),
         None if in_detail => (Rect::default(), body),
@@ -96,6 +99,11 @@ pub fn of(model: &Model) -> Regions {
         rule,
         table,
         detail,
+        board: if model.board.is_some() {
+            body
+        } else {
+            Rect::default()
+        },
         footer,
         hints,
         rows: usize::from(list.height.saturating_sub(1)),

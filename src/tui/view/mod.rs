@@ -4,27 +4,40 @@
 //! into a cell without [`super::format::clean`]. Tests: `tests/tui_snapshots.rs`,
 //! `tests/tui_properties.rs`.
 
+mod audit;
 mod banner;
 mod detail;
 pub mod dialog;
+mod engine;
+mod evidence;
 mod facts;
+mod feed;
 mod footer;
+mod grid;
 mod header;
 mod help;
 mod ink;
 pub mod layout;
+mod menu;
+mod palette;
 mod panel;
+mod queue;
+mod report;
 mod small;
 mod table;
 mod tabs;
 mod timeline;
 
 pub use detail::scroll_limit as detail_scroll_limit;
+pub use engine::{cursor_line as engine_cursor_line, scroll_limit as engine_scroll_limit};
 pub use help::scroll_limit as help_scroll_limit;
+pub use panel::pager_scroll;
+pub use report::scroll_limit as report_scroll_limit;
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
 
+use super::board::Board;
 use super::model::Model;
 use super::theme::Role;
 
@@ -45,14 +58,28 @@ pub fn view(model: &Model, frame: &mut Frame<'_>) {
     banner::draw(model, frame, regions.banners);
     tabs::draw(model, frame, regions.tabs);
     rule(model, frame, regions.rule);
-    table::draw(model, frame, regions.table);
-    detail::draw(model, frame, &regions);
+    match model.board {
+        None => {
+            table::draw(model, frame, regions.table);
+            detail::draw(model, frame, &regions);
+        }
+        Some(Board::Queue) => queue::draw(model, frame, regions.board),
+        Some(Board::Engine) => engine::draw(model, frame, regions.board),
+        Some(Board::Audit) => audit::draw(model, frame, regions.board),
+        Some(Board::Report) => report::draw(model, frame, regions.board),
+    }
     footer::draw(model, frame, &regions);
     if model.help.is_some() {
         help::draw(model, frame);
     }
-    if let Some((title, text)) = &model.popup {
-        panel::popup(model, frame, title, text);
+    if let Some(open) = &model.menu {
+        menu::draw(model, frame, open);
+    }
+    if let Some(open) = &model.palette {
+        palette::draw(model, frame, open);
+    }
+    if let Some(open) = &model.popup {
+        panel::pager(model, frame, open);
     }
     if let Some(open) = &model.dialog {
         dialog::draw(model, frame, open);

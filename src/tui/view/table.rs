@@ -15,6 +15,9 @@ use super::ink::{self, span};
 use crate::domain::evidence::Verdict;
 use crate::domain::operation::{Effect, OperationRow, Status};
 
+/// From this width on the columns have their usual width.
+const ROOMY: usize = 90;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Column {
     Operation,
@@ -30,20 +33,25 @@ enum Column {
 }
 
 impl Column {
-    fn title(self, wide: bool, tab: Tab) -> &'static str {
-        match self {
-            Self::Operation => "OPERATION",
-            Self::Tool => "TOOL",
-            Self::Order => "ORDER",
-            Self::Amount => "AMOUNT",
-            Self::Status => "STATUS",
-            Self::Attempts if wide => "ATTEMPTS",
-            Self::Attempts => "ATT",
-            Self::KeyAge => "KEY AGE",
-            Self::KeyLeft => "KEY LEFT",
-            Self::Reason if tab == Tab::Review => "WHAT SETTLES IT",
-            Self::Reason => "REASON",
-            Self::Updated => "UPDATED",
+    /// The head, written out where the column has the room.
+    fn title(self, columns: usize, tab: Tab) -> &'static str {
+        let (long, short) = match self {
+            Self::Operation => ("OPERATION", "ID"),
+            Self::Tool => ("TOOL", "TOOL"),
+            Self::Order => ("ORDER", "ORDER"),
+            Self::Amount => ("AMOUNT", "AMOUNT"),
+            Self::Status => ("STATUS", "STATUS"),
+            Self::Attempts => ("ATTEMPTS", "ATT"),
+            Self::KeyAge => ("KEY AGE", "KEY AGE"),
+            Self::KeyLeft => ("KEY LEFT", "LEFT"),
+            Self::Reason if tab == Tab::Review => ("WHAT SETTLES IT", "SETTLED BY"),
+            Self::Reason => ("REASON", "REASON"),
+            Self::Updated => ("UPDATED", "UPDATED"),
+        };
+        if format::width(long) <= columns {
+            long
+        } else {
+            short
         }
     }
 
@@ -68,31 +76,41 @@ impl Column {
 }
 
 /// The columns that fit and how wide each is.
-fn columns(width: usize, times: format::Times) -> Vec<(Column, usize)> {
+fn columns(width: usize, tab: Tab, times: format::Times) -> Vec<(Column, usize)> {
     use Column::{
         Amount, Attempts, KeyAge, KeyLeft, Operation, Order, Reason, Status, Tool, Updated,
     };
-    let wide = width >= 120;
+    let (roomy, wide) = (width >= ROOMY, width >= 120);
     let updated = match times {
         format::Times::Relative => 8,
         format::Times::Utc => 15,
         format::Times::Local => 20,
     };
     let mut all = vec![
-        (Operation, 9),
+        (Operation, if roomy { 9 } else { 8 }),
         (Tool, 12),
         (Order, 8),
         (Amount, 13),
         (Status, 11),
         (Attempts, if wide { 8 } else { 4 }),
         (KeyAge, 7),
-        (KeyLeft, 8),
+        (KeyLeft, if roomy { 8 } else { 6 }),
         (Reason, 14),
         (Updated, updated),
     ];
     let needed = |all: &[(Column, usize)]| all.iter().map(|(_, w)| w + 1).sum::<usize>() + 1;
-    // Least needed first; what is left below 60 columns is still who, how much and how it stands.
-    for dropped in [Tool, KeyAge, Updated, Reason, KeyLeft, Attempts, Order] {
+    // Least needed first; what is left at 60 columns is still who, how much and how it stands, and in
+    // Review what settles it.
+    let last = if tab == Tab::Review {
+        [Attempts, KeyLeft, Reason]
+    } else {
+        [Reason, KeyLeft, Attempts]
+    };
+    for dropped in [Tool, KeyAge, Updated]
+        .into_iter()
+        .chain(last)
+        .chain([Order])
+    {
         let unwanted = dropped == Tool && width < 130;
         if unwanted || needed(&all) > width {
             all.retain(|(c, _)| *c != dropped);
@@ -120,7 +138,7 @@ pub fn draw(model: &Model, frame: &mut Frame<'_>, area: Rect) {
     if area.is_empty() {
         return;
     }
-    let columns = columns(usize::from(area.width), model.times);
+    let columns = columns(usize::from(area.width), model.tab, model.times);
     heads(model, frame, area, &columns);
     let entries = model.list.visible();
     if entries.is_empty() {
@@ -143,7 +161,6 @@ pub fn draw(model: &Model, frame: &mut Frame<'_>, area: Rect) {
 
 fn heads(model: &Model, frame: &mut Frame<'_>, area: Rect, columns: &[(Column, usize)]) {
     let theme = &model.theme;
-    let wide = area.width >= 120;
     let mut spans = vec![Span::raw(" ")];
     for (column, width) in columns {
         let sorted = model.tab != Tab::Review && column.sort() == Some(model.sort);
@@ -152,17 +169,16 @@ fn heads(model: &Model, frame: &mut Frame<'_>, area: Rect, columns: &[(Column, u
         } else {
             theme.glyphs.down
         };
-        let mut title = column.title(wide, model.tab).to_owned();
-        if sorted {
-            if format::width(&title) < *width {
-                title.push_str(arrow);
-            } else {
-                title = format!("{}{arrow}", format::fit(&title, width - 1, ""));
-            }
-        }
+        let title = column.title(*width, model.tab);
         let role = if sorted { Role::Strong } else { Role::Dim };
+        // The arrow takes the gap before a head that fills its column, never a letter of it.
+        let (gap, title) = match sorted {
+            true if format::width(title) < *width => (" ", format!("{title}{arrow}")),
+            true => (arrow, title.to_owned()),
+            false => (" ", title.to_owned()),
+        };
         let text = format::cell(&title, *width, column.right(), "");
-        spans.push(Span::raw(" "));
+        spans.push(span(theme, role, gap));
         spans.push(span(theme, role, text));
     }
     ink::line(frame, ink::row(area, 0), spans, theme.glyphs.ellipsis);
@@ -172,6 +188,11 @@ fn empty(model: &Model, frame: &mut Frame<'_>, area: Rect) {
     let counts = model.counts.unwrap_or_default();
     let lines = if !model.list.loaded {
         vec![format!("reading the ledger{}", model.theme.glyphs.wait)]
+    } else if model.list.more_below {
+        vec![format!(
+            "nothing so far; looking further down the list{}",
+            model.theme.glyphs.wait
+        )]
     } else if !model.filter_text.is_empty() {
         vec!["Nothing matches the filter. esc clears it.".to_owned()]
     } else if counts.all() == 0 {
@@ -226,15 +247,16 @@ fn draw_row(
         (false, _) => None,
     };
     let mut spans = vec![span(theme, base.unwrap_or(Role::Key), mark)];
-    for (column, width) in columns {
-        let (text, role) = cell(model, entry, *column);
+    for (n, (column, width)) in columns.iter().enumerate() {
+        let (text, role) = cell(model, entry, *column, *width);
         let text = format::cell(&text, *width, column.right(), glyphs.ellipsis);
         let role = match base {
             Some(base) => base,
             None if entry.gone => Role::Dim,
             None => role,
         };
-        spans.push(span(theme, base.unwrap_or(Role::Text), " "));
+        let flag = if n == 0 { flag(model, entry) } else { " " };
+        spans.push(span(theme, base.unwrap_or(Role::Key), flag));
         spans.push(span(theme, role, text));
     }
     ink::line(frame, area, spans, glyphs.ellipsis);
@@ -247,7 +269,21 @@ fn draw_row(
     }
 }
 
-fn cell(model: &Model, entry: &Entry, column: Column) -> (String, Role) {
+/// What people did with the row, in the gap before its id: marked here, claimed, or put off.
+fn flag(model: &Model, entry: &Entry) -> &'static str {
+    let (glyphs, row) = (&model.theme.glyphs, &entry.listed.row);
+    if model.marks.contains(&row.id) {
+        glyphs.mark
+    } else if row.claimed_by(model.now).is_some() {
+        glyphs.claimed
+    } else if row.snoozed(model.now).is_some() {
+        glyphs.snoozed
+    } else {
+        " "
+    }
+}
+
+fn cell(model: &Model, entry: &Entry, column: Column, width: usize) -> (String, Role) {
     let row = &entry.listed.row;
     let glyphs = &model.theme.glyphs;
     let dash = || (glyphs.dash.to_owned(), Role::Dim);
@@ -271,7 +307,7 @@ fn cell(model: &Model, entry: &Entry, column: Column) -> (String, Role) {
             Some(at) if !row.status.is_closed() => key_left(model, at),
             Some(_) | None => dash(),
         },
-        Column::Reason => (because(model, entry), Role::Text),
+        Column::Reason => (because(model, entry, width), Role::Text),
         Column::Updated => match model.times {
             format::Times::Relative => (format::age(row.updated_at, model.now), Role::Dim),
             _ => (model.stamp().at(row.updated_at), Role::Dim),
@@ -309,18 +345,30 @@ pub fn status(model: &Model, row: &OperationRow, driven: bool) -> (String, Role)
     (format!("{glyph} {word}"), role)
 }
 
-/// Why the row stands as it does and, in Review, what would settle it.
-fn because(model: &Model, entry: &Entry) -> String {
+/// In Review what would settle the row, then who has it or until when it is put off, then why it
+/// stands as it does: as many of these as there is room for. Elsewhere the reason comes first.
+fn because(model: &Model, entry: &Entry, width: usize) -> String {
     let row = &entry.listed.row;
     if entry.gone {
         let by = row.closed_by.as_deref().unwrap_or("moved on");
         return format!("left: {by}");
     }
-    let why = reason(row);
-    match settles(model, entry).filter(|_| model.tab == Tab::Review) {
-        Some(how) => format!("{how} {} {why}", model.theme.glyphs.sep),
-        None => why,
+    let glyphs = &model.theme.glyphs;
+    let claimed = row.claimed_by(model.now);
+    let claimed = claimed.map(|by| format!("{}{by}", glyphs.claimed));
+    let snoozed = row.snoozed(model.now);
+    let snoozed = snoozed.map(|at| format!("{} {}", glyphs.snoozed, format::left(at, model.now)));
+    let settles = settles(model, entry).filter(|_| model.tab == Tab::Review);
+    let mut parts = settles.into_iter().chain(Some(reason(row)));
+    let mut text = parts.next().unwrap_or_default();
+    for part in claimed.into_iter().chain(snoozed).chain(parts) {
+        let longer = format!("{text} {} {part}", glyphs.sep);
+        // What does not fit whole is left out: half a word tells nobody anything.
+        if !part.is_empty() && format::width(&longer) <= width {
+            text = longer;
+        }
     }
+    text
 }
 
 /// The reason in the protocol's own words.
@@ -366,13 +414,14 @@ fn settles(model: &Model, entry: &Entry) -> Option<String> {
     let text = match (row.verdict, waits) {
         (Some(Verdict::Confirmed), _) => "R confirmed",
         (Some(Verdict::SecondEffect), _) => "R two effects",
-        (Some(Verdict::Pending), _) => "wait, not final",
+        (Some(Verdict::Pending), _) => "not final yet",
         (_, Some(at)) if row.status == Status::Unknown => {
-            return Some(format!("L or wait {}", format::left(at, model.now)));
+            return Some(format!("L, wait {}", format::left(at, model.now)));
         }
         (Some(Verdict::Refused), _) => "F refused",
         (Some(Verdict::Absent), _) => "F absent",
-        (Some(Verdict::Ambiguous), _) => "two people",
+        (Some(Verdict::Ambiguous), _) if model.person.alone => "L again",
+        (Some(Verdict::Ambiguous), _) => "R or F, by two",
         (None, _) if entry.listed.driven => "wait, driven",
         (None, _) if row.status == Status::Open => "L or X",
         (None, _) => "L look up",

@@ -114,9 +114,32 @@ fn attempt(attempt: &Attempt) -> Entry {
 }
 
 fn evidence(evidence: &Evidence) -> Option<Entry> {
-    let text = match &evidence.seen {
-        // What an attempt's own reply said stands with the attempt.
-        Seen::Object { .. } if evidence.source == Source::Attempt => return None,
+    // What an attempt's own reply said stands with the attempt.
+    if evidence.source == Source::Attempt && matches!(evidence.seen, Seen::Object { .. }) {
+        return None;
+    }
+    let (source, text) = (source(evidence.source), seen(&evidence.seen));
+    Some(Entry {
+        at: evidence.observed_at,
+        kind: "evidence",
+        role: Role::Text,
+        text: format!("{source}: {text}"),
+    })
+}
+
+/// Where evidence comes from, in words.
+pub fn source(source: Source) -> &'static str {
+    match source {
+        Source::ReviewLookup => "review lookup",
+        Source::EngineLookup => "engine lookup",
+        Source::TypedRef => "typed id",
+        other => other.as_str(),
+    }
+}
+
+/// What was seen, in a sentence.
+pub fn seen(seen: &Seen) -> String {
+    match seen {
         Seen::Object { object, bearing } => {
             let whose = match bearing {
                 Bearing::Ours => "ours",
@@ -133,19 +156,20 @@ fn evidence(evidence: &Evidence) -> Option<Entry> {
             complete: false, ..
         } => "the list could not be read to the end".to_owned(),
         Seen::Unreachable { why } => format!("no answer: {why}"),
-    };
-    let source = match evidence.source {
-        Source::ReviewLookup => "review lookup",
-        Source::EngineLookup => "engine lookup",
-        Source::TypedRef => "typed id",
-        other => other.as_str(),
-    };
-    Some(Entry {
-        at: evidence.observed_at,
-        kind: "evidence",
-        role: Role::Text,
-        text: format!("{source}: {text}"),
-    })
+        Seen::Reply {
+            attempt,
+            class,
+            http_status,
+            request_id,
+            ..
+        } => {
+            let status = http_status.map_or_else(String::new, |s| format!(", HTTP {s}"));
+            let id = request_id
+                .as_ref()
+                .map_or_else(String::new, |id| format!(", {id}"));
+            format!("late reply to attempt {attempt}: {class}{status}{id}")
+        }
+    }
 }
 
 /// Decisions and notes; what attempts and evidence tell already is left to them.
@@ -153,6 +177,7 @@ fn audit(row: &AuditRow) -> Option<Entry> {
     let (kind, role) = match row.action.as_str() {
         "authorised" | "finished" | "observed" => return None,
         "noted" => ("note", Role::Text),
+        "claimed" | "released" | "snoozed" => ("desk", Role::Dim),
         "opened" | "swept" => ("row", Role::Dim),
         _ => ("decision", Role::Strong),
     };
@@ -164,6 +189,9 @@ fn audit(row: &AuditRow) -> Option<Entry> {
     // Writing to a String cannot fail.
     if let Some(decision) = row.detail.get("decision").and_then(Value::as_str) {
         let _ = write!(text, " as {decision}");
+    }
+    if let Some(until) = row.detail.get("until").and_then(Value::as_str) {
+        let _ = write!(text, " until {until}");
     }
     if let Some(note) = row.detail.get("note").and_then(Value::as_str) {
         let _ = write!(text, ": {note}");

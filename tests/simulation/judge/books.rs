@@ -73,7 +73,7 @@ impl Judge {
     pub(super) fn closed_as_failed(&self, id: &str, known: &Known) {
         let options = &self.core.options;
         let profile = &options.terms.profile;
-        if known.posts == 0 {
+        if known.effect == "not_started" {
             return;
         }
         let Some((asked, _)) = known.attempts.last() else {

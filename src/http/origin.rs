@@ -1,4 +1,4 @@
-//! Where a provider is reached. From configuration only, never from data (F67).
+//! Where somebody is reached. From configuration only, never from data (F67).
 //!
 //! Owns: that plain text stays on this machine. Never: resolves a name. Tests: below.
 
@@ -22,6 +22,17 @@ impl Origin {
     /// # Errors
     /// What is wrong, as the end of a sentence that starts with the name of the setting.
     pub fn parse(raw: &str) -> Result<Self, &'static str> {
+        match Self::with_path(raw)? {
+            (origin, path) if path == "/" => Ok(origin),
+            _ => Err("must end after host and port"),
+        }
+    }
+
+    /// Reads a whole URL: where it leads, and what is asked for there (`/services/T1?x=1`).
+    ///
+    /// # Errors
+    /// As [`Origin::parse`]; never repeats the URL, which may be a secret.
+    pub fn with_path(raw: &str) -> Result<(Self, String), &'static str> {
         let uri: Uri = raw.trim().parse().map_err(|_| "is not a URL")?;
         let tls = match uri.scheme_str() {
             Some("https") => true,
@@ -31,9 +42,6 @@ impl Origin {
         let authority = uri.authority().ok_or("names no host")?;
         if authority.as_str().contains('@') {
             return Err("must not carry a user name or password");
-        }
-        if uri.path_and_query().is_some_and(|p| p.as_str() != "/") {
-            return Err("must end after host and port");
         }
         let host = authority.host().to_ascii_lowercase();
         if host.is_empty() {
@@ -49,7 +57,8 @@ impl Origin {
         if !tls && !origin.is_loopback() {
             return Err("must use https unless the host is loopback (127.0.0.1, ::1, localhost)");
         }
-        Ok(origin)
+        let path = uri.path_and_query().map_or("/", |p| p.as_str());
+        Ok((origin, path.to_owned()))
     }
 
     /// Whether the connection is encrypted.

@@ -1,8 +1,9 @@
-//! One request over one fresh connection: the only HTTP client of the providers.
+//! One request over one fresh connection: the only HTTP client of the program, for providers and
+//! for those who are told of events.
 //!
 //! Owns: connecting (TCP, TLS, HTTP/1.1), the time limits, the bounds on what comes back, and the
 //! proof whether a byte may have left. Never: keeps or reuses a connection, resends, follows a
-//! redirect, or asks the environment for a proxy (I12, F85–F87). Tests: `tests/stripe/`.
+//! redirect, or asks the environment for a proxy (I12, F85–F87). Tests: `tests/stripe/`, `tests/notify/`.
 
 mod origin;
 

@@ -1,0 +1,158 @@
+//! A new ledger with a past: a million finished calls and their rows in a minute.
+//!
+//! Owns: the shortcut. What each row went through is asked of `domain` step by step, as at the doors;
+//! only the writing is done in bulk, with triggers and indexes put back before the file gets its name.
+//! Never: touches a ledger that exists. For throw-away ledgers of the demo and for measuring.
+//! Tests: `tests/ledger/filling.rs` (rows as the doors make them, nothing for `verify` to find).
+
+mod past;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use sqlx::{Connection, SqliteConnection};
+use tokio::sync::mpsc;
+
+use super::{files, open, store};
+use crate::domain::ids::ToolName;
+use crate::domain::policy::Terms;
+use crate::ledger::LedgerError;
+use past::{Cell, TABLES, Tables};
+
+pub use past::{Past, Times};
+
+/// Calls whose rows are made while the ones before are written.
+const CHUNK: usize = 500;
+/// Chunks that may wait to be written.
+const AHEAD: usize = 4;
+
+/// Makes the ledger at `path` with the rows of `past`, oldest first, and answers how many those are.
+///
+/// # Errors
+/// A ledger that is there already, a place where none can be, or a past that the domain refuses.
+pub async fn fill(
+    path: &Path,
+    terms: Arc<BTreeMap<ToolName, Terms>>,
+    past: impl Iterator<Item = Result<Past, LedgerError>> + Send + 'static,
+) -> Result<u64, LedgerError> {
+    files::check_place(path)?;
+    let _lock = files::migration_lock(path).await?;
+    if files::is_sqlite(path)?.is_some() {
+        let why = format!(
+            "{} is there already; only a new ledger is filled",
+            path.display()
+        );
+        return Err(LedgerError::Unreachable(why));
+    }
+    let new = files::beside(path, ".new");
+    let mut conn = open::make(&new).await?;
+    for sql in BEFORE {
+        run(&mut conn, sql).await?;
+    }
+    let rows = write(&mut conn, terms, past).await?;
+    for sql in AFTER {
+        run(&mut conn, sql).await?;
+    }
+    conn.close().await.map_err(store::failed)?;
+    files::move_whole(&new, path)?;
+    Ok(rows)
+}
+
+/// Nobody else has the file, and whoever is interrupted begins a new one: no journal, no sync. Then
+/// triggers and indexes are taken out of the schema; an index keeps its place in the file, empty.
+const BEFORE: [&str; 8] = [
+    "PRAGMA journal_mode = OFF",
+    "PRAGMA synchronous = OFF",
+    "PRAGMA foreign_keys = OFF",
+    "PRAGMA cache_size = -262144",
+    "PRAGMA writable_schema = ON",
+    "CREATE TEMP TABLE hidden AS SELECT * FROM sqlite_schema WHERE type IN ('trigger', 'index') AND sql IS NOT NULL",
+    "DELETE FROM sqlite_schema WHERE type IN ('trigger', 'index') AND sql IS NOT NULL",
+    "PRAGMA writable_schema = RESET",
+];
+
+/// Puts them back, text by text as they were, and builds the indexes; a unique one over what is there
+/// twice fails.
+const AFTER: [&str; 7] = [
+    "PRAGMA writable_schema = ON",
+    "INSERT INTO sqlite_schema SELECT * FROM temp.hidden ORDER BY rowid",
+    "PRAGMA writable_schema = RESET",
+    "REINDEX",
+    "UPDATE tallies SET n = (SELECT count(*) FROM operations o WHERE o.status = tallies.status)",
+    "PRAGMA synchronous = FULL",
+    "PRAGMA journal_mode = WAL",
+];
+
+async fn run(conn: &mut SqliteConnection, sql: &'static str) -> Result<(), LedgerError> {
+    sqlx::raw_sql(sql)
+        .execute(conn)
+        .await
+        .map(drop)
+        .map_err(store::failed)
+}
+
+/// Writes the rows while a thread of its own works out the next ones.
+async fn write(
+    conn: &mut SqliteConnection,
+    terms: Arc<BTreeMap<ToolName, Terms>>,
+    past: impl Iterator<Item = Result<Past, LedgerError>> + Send + 'static,
+) -> Result<u64, LedgerError> {
+    let (sender, mut chunks) = mpsc::channel::<Result<(u64, Tables), LedgerError>>(AHEAD);
+    let maker = tokio::task::spawn_blocking(move || {
+        let os_user = crate::config::os_user();
+        let mut past = past.peekable();
+        while past.peek().is_some() {
+            let chunk = past::tables(past.by_ref().take(CHUNK), &terms, &os_user);
+            let failed = chunk.is_err();
+            // The writer has failed, and says why.
+            if sender.blocking_send(chunk).is_err() || failed {
+                return;
+            }
+        }
+    });
+    run(conn, "BEGIN IMMEDIATE").await?;
+    let mut written = 0;
+    while let Some(chunk) = chunks.recv().await {
+        let (rows, tables) = chunk?;
+        for ((one, many), cells) in TABLES.into_iter().zip(tables) {
+            insert(conn, one, many, cells).await?;
+        }
+        written += rows;
+    }
+    run(conn, "COMMIT").await?;
+    maker
+        .await
+        .map_err(|e| LedgerError::Unreachable(format!("the rows could not be made: {e}")))?;
+    Ok(written)
+}
+
+/// Inserts rows, given cell by cell: fifty a statement as long as there are so many.
+async fn insert(
+    conn: &mut SqliteConnection,
+    one: &'static str,
+    many: &'static str,
+    cells: Vec<Cell>,
+) -> Result<(), LedgerError> {
+    let places = |sql: &str| sql.matches('?').count();
+    let (width, wide) = (places(one), places(many));
+    let mut cells = cells.into_iter();
+    while cells.len() > 0 {
+        let (sql, take) = if cells.len() >= wide {
+            (many, wide)
+        } else {
+            (one, width)
+        };
+        let mut query = sqlx::query(sql);
+        for cell in cells.by_ref().take(take) {
+            query = match cell {
+                Cell::Null => query.bind(None::<i64>),
+                Cell::Int(n) => query.bind(n),
+                Cell::Text(text) => query.bind(text),
+                Cell::Bytes(bytes) => query.bind(bytes),
+            };
+        }
+        query.execute(&mut *conn).await.map_err(store::failed)?;
+    }
+    Ok(())
+}

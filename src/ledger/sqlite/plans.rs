@@ -1,0 +1,102 @@
+//! How SQLite reads what the screen, the sweep and the counts ask for: no statement goes through a whole
+//! large table, none sorts one. Plans depend on the schema alone (`ANALYZE` is never run), so an empty
+//! ledger tells as well as one of a million rows.
+
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions as _, Row as _, SqliteConnection};
+
+use super::open::MIGRATIONS;
+use super::{counts, feeds, narrow, pages, read, report, review_list};
+
+async fn empty() -> SqliteConnection {
+    let options = SqliteConnectOptions::new().in_memory(true);
+    let mut conn = options.connect().await.expect("a connection");
+    let made = MIGRATIONS.run_direct(None, &mut conn, false).await;
+    made.expect("the schema");
+    conn
+}
+
+async fn plan(conn: &mut SqliteConnection, sql: &str) -> Vec<String> {
+    let mut explain = sqlx::QueryBuilder::<sqlx::Sqlite>::new("EXPLAIN QUERY PLAN ");
+    explain.push(sql);
+    let steps = explain.build().fetch_all(conn).await;
+    let steps = steps.unwrap_or_else(|e| unreachable!("{sql}: {e}"));
+    steps.iter().map(|step| step.get("detail")).collect()
+}
+
+/// Steps that read a whole table or index that may be large.
+fn scans(plan: &[String]) -> Vec<&String> {
+    // Lists that were given, steps in between, four tallies, and indexes of a few rows.
+    const SMALL: [&str; 18] = [
+        "j VIRTUAL TABLE",
+        "json_each VIRTUAL TABLE",
+        "(subquery",
+        "p",
+        "s",
+        "spelled",
+        "providers",
+        "CONSTANT ROW",
+        "2 CONSTANT ROWS",
+        "3 CONSTANT ROWS",
+        "tallies",
+        "one_in_flight",
+        "evidence_typed",
+        "operations_contradicted",
+        "operations_to_approve",
+        "operations_unknown",
+        "operations_sent_open",
+        "operations_snoozed",
+    ];
+    let small = |step: &str| {
+        SMALL.iter().any(|s| {
+            step.contains(&format!(" {s}")) && (s.len() > 1 || step == format!("SCAN {s}"))
+        })
+    };
+    plan.iter()
+        .filter(|step| step.starts_with("SCAN") && !small(step))
+        .collect()
+}
+
+#[tokio::test]
+async fn no_list_scans_or_sorts_a_large_table() {
+    let mut conn = empty().await;
+    let walks = pages::statements().into_iter();
+    let all = walks
+        .chain(review_list::statements())
+        .chain(feeds::statements())
+        .chain(report::statements())
+        .chain([counts::COUNTED])
+        .map(str::to_owned)
+        .chain(narrow::statements());
+    for sql in all {
+        let plan = plan(&mut conn, &sql).await;
+        assert_eq!(scans(&plan), Vec::<&String>::new(), "{sql}\n{plan:#?}");
+        let sorts = plan
+            .iter()
+            .any(|step| step.contains("TEMP B-TREE FOR ORDER"));
+        assert!(!sorts, "{sql}\n{plan:#?}");
+        // From where the page before ended, not from the beginning of the status.
+        let from_the_top = plan
+            .iter()
+            .any(|step| step.contains("operations_by_") && step.ends_with("(status=?)"));
+        assert!(!from_the_top, "{sql}\n{plan:#?}");
+    }
+}
+
+#[tokio::test]
+async fn the_sweep_reads_what_is_open_and_no_more() {
+    let mut conn = empty().await;
+    let plan = plan(&mut conn, read::SWEEPABLE).await;
+    assert_eq!(scans(&plan), Vec::<&String>::new(), "{plan:#?}");
+}
+
+#[tokio::test]
+async fn the_review_list_is_counted_without_reading_open_rows() {
+    let mut conn = empty().await;
+    let plan = plan(&mut conn, review_list::COUNT).await;
+    let counted = plan.iter().find(|step| step.contains("operations_open"));
+    assert!(
+        counted.is_some_and(|step| step.contains("COVERING INDEX")),
+        "{plan:#?}"
+    );
+}

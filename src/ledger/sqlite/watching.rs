@@ -1,0 +1,164 @@
+//! Seeing what others commit: within a few milliseconds where the system tells of writes (Linux), and by
+//! a slow poll everywhere, which is then the safety net.
+//!
+//! Owns: the connection that sees whether anything was committed, the hint that something changed, and
+//! cutting back the log from time to time. Tests: `tests/ledger/pages.rs`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::{Connection as _, SqliteConnection};
+use tokio::sync::{Mutex, watch};
+use tokio::time::{Instant, sleep};
+
+use super::open::pragma;
+use super::store;
+use crate::ledger::LedgerError;
+
+/// How often others' commits are looked for where nothing tells of them.
+const POLL: Duration = Duration::from_millis(150);
+/// The same where something does.
+const SAFETY_NET: Duration = Duration::from_secs(1);
+/// A commit is written before it can be seen: it has to reach the disk. After a sign of one it is looked
+/// for at these distances until it shows.
+const LOOKS: [u64; 9] = [0, 1, 1, 2, 4, 8, 16, 32, 64];
+/// Between two cuts of the log.
+const CUT_EVERY: Duration = Duration::from_secs(30);
+
+/// A connection that never writes: `data_version` tells it whether any other one did.
+pub(super) struct Eye(Mutex<Option<SqliteConnection>>);
+
+impl Eye {
+    pub(super) fn new(conn: SqliteConnection) -> Self {
+        Self(Mutex::new(Some(conn)))
+    }
+
+    /// Another number whenever anything was committed since.
+    pub(super) async fn version(&self) -> Result<i64, LedgerError> {
+        match &mut *self.0.lock().await {
+            Some(conn) => pragma(conn, "PRAGMA data_version").await,
+            None => Err(LedgerError::Unreachable("it is closed".into())),
+        }
+    }
+
+    /// Cuts the log back, if nobody reads it just now.
+    async fn cut(&self) {
+        if let Some(conn) = &mut *self.0.lock().await {
+            let cut = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(conn);
+            if let Err(error) = cut.await.map_err(store::failed) {
+                tracing::debug!(%error, "checkpoint");
+            }
+        }
+    }
+
+    pub(super) async fn close(&self) {
+        if let Some(conn) = self.0.lock().await.take() {
+            // Nothing was written; a failure to close loses nothing.
+            let _ = conn.close().await;
+        }
+    }
+}
+
+/// Turns commits, also of other processes, into the hint that something changed. `log` is the file that
+/// every commit is written to; `cuts`: also cuts it back.
+pub(super) async fn watch(eye: Arc<Eye>, log: PathBuf, changed: watch::Sender<u64>, cuts: bool) {
+    let mut ear = Ear::at(&log);
+    let mut seen = None;
+    // Since the last cut: when that was, and whether anything was written.
+    let (mut cut_at, mut written) = (Instant::now(), false);
+    loop {
+        let mut looks = LOOKS.iter();
+        while let Some(wait) = looks.next() {
+            tokio::select! {
+                () = sleep(Duration::from_millis(*wait)) => {}
+                () = ear.sign() => looks = LOOKS.iter(),
+            }
+            match eye.version().await {
+                Ok(version) if seen.replace(version) != Some(version) => {
+                    changed.send_modify(|n| *n = n.wrapping_add(1));
+                    written = true;
+                    break;
+                }
+                Ok(_) => {}
+                Err(error) => tracing::debug!(%error, "watching the ledger"),
+            }
+            if !ear.heard {
+                break;
+            }
+        }
+        ear.heard = false;
+        if cuts && written && cut_at.elapsed() >= CUT_EVERY {
+            eye.cut().await;
+            (cut_at, written) = (Instant::now(), false);
+        }
+        let patience = if ear.is_deaf() { POLL } else { SAFETY_NET };
+        tokio::select! {
+            () = ear.sign() => {}
+            () = sleep(patience) => {}
+        }
+    }
+}
+
+/// Hears that the log was written to.
+struct Ear {
+    /// Read as a pipe is: bytes that come when there is something to tell.
+    #[cfg(target_os = "linux")]
+    inotify: Option<tokio::net::unix::pipe::Receiver>,
+    /// Since it was last asked.
+    heard: bool,
+}
+
+#[cfg(target_os = "linux")]
+impl Ear {
+    /// Deaf where the system has no more watches to give.
+    fn at(log: &std::path::Path) -> Self {
+        use rustix::fs::inotify::{CreateFlags, WatchFlags, add_watch, init};
+        use tokio::net::unix::pipe::Receiver;
+        let watched = init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)
+            .and_then(|fd| add_watch(&fd, log, WatchFlags::MODIFY).map(|_| fd))
+            .map_err(std::io::Error::from)
+            .and_then(Receiver::from_owned_fd_unchecked);
+        if let Err(error) = &watched {
+            tracing::debug!(%error, "the ledger is watched by polling");
+        }
+        Self {
+            inotify: watched.ok(),
+            heard: false,
+        }
+    }
+
+    fn is_deaf(&self) -> bool {
+        self.inotify.is_none()
+    }
+
+    /// Waits for the next write. What it says is thrown away: that there was one is all.
+    async fn sign(&mut self) {
+        let Some(inotify) = &self.inotify else {
+            return std::future::pending().await;
+        };
+        let mut events = [0_u8; 4096];
+        let told = inotify.readable().await;
+        while inotify.try_read(&mut events).is_ok_and(|n| n > 0) {}
+        self.heard = true;
+        if let Err(error) = told {
+            tracing::debug!(%error, "the ledger is watched by polling");
+            self.inotify = None;
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+impl Ear {
+    fn at(_: &std::path::Path) -> Self {
+        Self { heard: false }
+    }
+
+    fn is_deaf(&self) -> bool {
+        true
+    }
+
+    async fn sign(&mut self) {
+        std::future::pending().await
+    }
+}
