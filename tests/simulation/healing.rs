@@ -30,11 +30,12 @@ pub fn heal(world: &mut World, hands: &Hands) {
         let lea = people::person(&lead, "lea");
         let _ = lead.gate.resume(&tool(), &lea).await;
     });
-    let steps: [fn(&mut World, &Hands); 9] = [
+    let steps: [fn(&mut World, &Hands); 10] = [
         calls_are_answered,
         nothing_is_in_flight,
         open_rows_end,
         rows_are_decided,
+        typed_ids_are_fetched,
         everybody_looks_again,
         rows_are_decided,
         the_books_agree,
@@ -280,6 +281,19 @@ fn sensible(op: &Operation) -> Vec<Ask> {
     }
 }
 
+/// An id that was typed while the provider was silent has to be fetched by the next sweep but one.
+fn typed_ids_are_fetched(world: &mut World, hands: &Hands) {
+    let typed = |r: &OperationRow| r.status == Status::Succeeded && on_their_word(r);
+    if all_rows(world, hands).iter().any(typed) {
+        let sweeps = world.core.options.engine.poll * 11;
+        world.run_until(world.core.now() + sweeps);
+    }
+}
+
+fn on_their_word(row: &OperationRow) -> bool {
+    row.closed_by.as_deref().is_some_and(|by| by.contains(", "))
+}
+
 /// Refunds fail after they succeeded, and persons close wrongly on their word: a later look flags it.
 fn everybody_looks_again(world: &mut World, hands: &Hands) {
     let later = world.core.options.has(Kind::FailsLater);
@@ -288,8 +302,7 @@ fn everybody_looks_again(world: &mut World, hands: &Hands) {
         trust_clocks(world, hands);
     }
     for row in all_rows(world, hands) {
-        let on_their_word = row.closed_by.as_deref().is_some_and(|by| by.contains(", "));
-        if later || on_their_word {
+        if later || on_their_word(&row) {
             let (hands, id) = (hands.clone(), row.id.clone());
             world.at_desk(async move {
                 let ann = people::person(&hands, "ann");
@@ -297,10 +310,7 @@ fn everybody_looks_again(world: &mut World, hands: &Hands) {
             });
         }
     }
-    let flagged = |r: &OperationRow| {
-        let word = r.closed_by.as_deref().is_some_and(|by| by.contains(", "));
-        r.contradicted.is_some() && word
-    };
+    let flagged = |r: &OperationRow| r.contradicted.is_some() && on_their_word(r);
     if all_rows(world, hands).iter().any(flagged) {
         let what = "two persons closed wrongly, and the row was flagged";
         world.core.saw(what);
@@ -332,10 +342,10 @@ fn orders_are_free(world: &mut World, hands: &Hands) {
             amount: 777,
             after: None,
         };
-        let hands = hands.clone();
-        world.at_desk(people::ask(hands, asked));
+        // One after another: after an outage one attempt at a time is let through.
+        world.at_desk(people::ask(hands.clone(), asked));
+        calls_are_answered(world, hands);
     }
-    calls_are_answered(world, hands);
     let stuck = "SELECT count(*) FROM tool_calls WHERE call_id LIKE 'toolu_end_%'
         AND (result LIKE '%order_busy%' OR result LIKE '%checking%' OR result LIKE '%unavailable%')";
     if world.ground.judge.count(&world.ground.store, stuck) > 0 {

@@ -59,6 +59,8 @@ pub enum Kind {
     Unauthorised,
     /// Nobody reaches the provider for a while.
     Unreachable,
+    /// No refund request arrives for a while; reads do.
+    Blackout,
     // The provider.
     Silence,
     Conflict409,
@@ -108,6 +110,8 @@ pub enum Kind {
     /// Somebody closes as failed as soon as it may be done.
     Eager,
     Stop,
+    /// A row is stopped while its request is on the way.
+    StopInFlight,
     Duel,
     ToolPause,
     // Limits of money.
@@ -124,10 +128,12 @@ impl Kind {
     fn share(self) -> u32 {
         match self {
             Self::CopiedMetadata | Self::IgnoresKeys | Self::Unauthorised => 6,
+            Self::Blackout => 5,
             Self::Outage | Self::StepHour | Self::StepDay | Self::Forbidden403 => 10,
             Self::StepSmall => 8,
             Self::LongPause | Self::ManyOthers | Self::KeyMismatch => 12,
             Self::TwoEngines | Self::AskAgain => 75,
+            Self::Conflict409 | Self::StopInFlight => 45,
             Self::Silence | Self::Meddle | Self::Crash => 55,
             _ => 32,
         }
@@ -213,10 +219,17 @@ impl Options {
             .filter(|kind| chance(&mut d, kind.share()))
             .collect();
         let needed = without.map_or(&[][..], Guard::needs);
-        let all = drawn.into_iter().chain(needed.iter().copied());
+        // Who is in a hurry meets a provider that does not answer.
+        let hurried = drawn.contains(&Kind::Eager) && chance(&mut d, 40);
+        let more: &[Kind] = if hurried {
+            &[Kind::Unreachable, Kind::Stop, Kind::Silence]
+        } else {
+            &[]
+        };
+        let all = drawn.into_iter().chain(needed.iter().chain(more).copied());
         let kinds: BTreeSet<Kind> = all.filter(|k| !off.contains(k)).collect();
         let seconds = Duration::from_secs;
-        let poll = seconds(pick(&mut d, &[20, 40, 60]));
+        let poll = seconds(pick(&mut d, &[30, 60]));
         let lease = poll * pick(&mut d, &[2, 3]);
         let engine = EngineConfig {
             workers: pick(&mut d, &[1, 2, 4]),
@@ -231,8 +244,12 @@ impl Options {
         let retention = seconds(312) + seconds(pick(&mut d, &[100, 200, 400]));
         let drift = [(); 3].map(|()| d.random_range(-10_000..=10_000));
         let trouble = seconds(d.random_range(50..=200));
-        let (orders, asks) = (d.random_range(1..=3), d.random_range(2..=7));
+        let (mut orders, mut asks) = (d.random_range(1..=3), d.random_range(2..=7));
         let latency = between(&mut d, 0, 1500);
+        if kinds.contains(&Kind::Blackout) {
+            // Only failures of several operations in a row are an outage.
+            (orders, asks) = (4, 9);
+        }
         Self {
             seed,
             terms: terms(&kinds, settle_time, retention),

@@ -14,6 +14,8 @@ use samekey::domain::review_event::{Person, ReviewRefusal};
 use samekey::ledger::{Accepted, NewCall, PageQuery, SharedLedger, Tab};
 use samekey::review::{Ask, Gate, GateError, Subject};
 
+use tokio::runtime::Handle;
+
 use crate::core::Core;
 use crate::judge::{Judge, short};
 use crate::options::{Kind, Options, between, chance, pick};
@@ -37,6 +39,8 @@ pub struct Hands {
     pub ledger: SharedLedger,
     pub gate: Gate,
     pub clock: Clock,
+    /// Where people's tasks run.
+    pub room: Handle,
 }
 
 pub fn hands(world: &World) -> Hands {
@@ -59,6 +63,7 @@ pub fn hands(world: &World) -> Hands {
         ledger,
         gate,
         clock,
+        room: desk.room.runtime.handle().clone(),
     }
 }
 
@@ -232,6 +237,16 @@ pub async fn duel(hands: Hands, mut d: ChaCha8Rng) {
     );
 }
 
+/// Stops a row a moment later.
+pub async fn stop(hands: Hands, operation: String, after: Duration) {
+    hands.clock.sleep(after).await;
+    let Ok(id) = OperationId::parse(&operation) else {
+        return;
+    };
+    let by = person(&hands, "bob");
+    decide(&hands, &id, Ask::Stop, &by, Duration::ZERO, None).await;
+}
+
 /// Two persons who want rows out of the list: they stop, look up and close whatever they may, at once, and
 /// the second one approves without looking.
 pub async fn eager(hands: Hands, mut d: ChaCha8Rng) {
@@ -307,7 +322,7 @@ fn some_ask(d: &mut ChaCha8Rng, options: &Options) -> Ask {
 
 /// An id that somebody could have read in the provider's dashboard, or mistyped.
 fn some_ref(hands: &Hands, id: &OperationId, d: &mut ChaCha8Rng) -> Option<ProviderRef> {
-    if chance(d, 15) {
+    if chance(d, 35) {
         return ProviderRef::parse("re_mistyped").ok();
     }
     let ops = hands.judge.ops();

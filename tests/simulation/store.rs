@@ -35,7 +35,7 @@ impl Store {
     pub fn new() -> Self {
         let runtime = Builder::new_multi_thread()
             .worker_threads(1)
-            .enable_time()
+            .enable_all()
             .build();
         Self(runtime.expect("a runtime"))
     }

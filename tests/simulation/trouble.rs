@@ -18,6 +18,7 @@ enum Planned {
     Eager(u32),
     Fate(usize, u64, Fate),
     Unreachable(Duration),
+    Blackout(Duration),
     Step(usize, i64),
     PauseTool(Duration),
     SecondEngine,
@@ -67,6 +68,9 @@ fn plan(world: &World) -> Vec<(Duration, Planned)> {
     });
     add(Some(Kind::Unreachable), 2, &mut |d, _| {
         Planned::Unreachable(between(d, 1000, 200_000))
+    });
+    add(Some(Kind::Blackout), 1, &mut |d, _| {
+        Planned::Blackout(between(d, 60_000, 120_000))
     });
     for (kind, steps) in [
         (Kind::StepSmall, [-90, 90]),
@@ -142,6 +146,11 @@ fn carry_out(
                 .core
                 .note(format!("nobody reaches the provider for {length:?}"));
             *lock(&world.ground.wire.unreachable) = world.core.now() + length;
+        }
+        Planned::Blackout(length) => {
+            let what = format!("no refund request arrives for {length:?}");
+            world.core.note(what);
+            *lock(&world.ground.wire.blackout) = world.core.now() + length;
         }
         Planned::Step(machine, seconds) => world.step_clock(machine, seconds),
         Planned::PauseTool(length) => {

@@ -16,6 +16,7 @@ use tokio::runtime::Handle;
 use crate::core::{Core, lock};
 use crate::judge::{Judge, Post};
 use crate::options::{Guard, Kind, between, chance};
+use crate::people::{self, Hands};
 use crate::store::Store;
 
 /// A server closes a connection on which nothing is asked for so long.
@@ -32,6 +33,10 @@ pub struct SimWire {
     pub dice: Mutex<ChaCha8Rng>,
     /// Until when nobody reaches the provider (true time).
     pub unreachable: Mutex<Duration>,
+    /// Until when no refund request arrives.
+    pub blackout: Mutex<Duration>,
+    /// Who stops rows while their requests are on the way; taken away at the end.
+    pub people: Mutex<Option<Hands>>,
 }
 
 /// What one exchange meets.
@@ -66,6 +71,22 @@ impl Wire for Line {
 impl SimWire {
     fn is_unreachable(&self) -> bool {
         !self.core.is_healed() && self.core.now() < *lock(&self.unreachable)
+    }
+
+    /// A person who stops the row just now.
+    fn perhaps_stopped(&self, post: &Post) {
+        let kinds = &self.core.options;
+        if !kinds.has(Kind::StopInFlight) || self.core.is_healed() {
+            return;
+        }
+        let (hit, after) = {
+            let d = &mut *lock(&self.dice);
+            (chance(d, 30), between(d, 0, 3_000))
+        };
+        if let (true, Some(hands)) = (hit, lock(&self.people).clone()) {
+            let room = hands.room.clone();
+            room.spawn(people::stop(hands, post.operation.clone(), after));
+        }
     }
 
     fn refuses(&self) -> bool {
@@ -117,8 +138,12 @@ async fn carry(wire: Arc<SimWire>, mut client: DuplexStream) {
     if let Some(post) = &post {
         wire.judge.sent(&wire.store, post);
     }
-    if wire.is_unreachable() {
+    let dark = !wire.core.is_healed() && wire.core.now() < *lock(&wire.blackout);
+    if wire.is_unreachable() || (dark && post.is_some()) {
         return;
+    }
+    if let Some(post) = &post {
+        wire.perhaps_stopped(post);
     }
     let luck = wire.luck(post.is_some());
     if luck != Luck::Fine {

@@ -146,6 +146,8 @@ impl World {
             room: provider_room.runtime.handle().clone(),
             dice: Mutex::new(dice(options.seed, "wire")),
             unreachable: Mutex::default(),
+            blackout: Mutex::default(),
+            people: Mutex::default(),
         });
         let ground = Ground {
             core: Arc::clone(&core),
