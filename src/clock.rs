@@ -4,12 +4,15 @@
 //! sleeps) and sleeping. Never: decides anything. Tests: below, and everything that takes a
 //! [`Clock`].
 
+mod manual;
+
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
-use tokio::sync::watch;
+
+use self::manual::Manual;
 
 /// A clock that is handed to everything that needs the time. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -25,10 +28,7 @@ enum Source {
         boot_start: Duration,
     },
     /// Time moves only when a test says so.
-    Manual {
-        start: DateTime<Utc>,
-        elapsed: watch::Sender<Duration>,
-    },
+    Manual(Manual),
 }
 
 impl Clock {
@@ -51,17 +51,32 @@ impl Clock {
     /// Stands still at `start` until [`Clock::advance`].
     #[must_use]
     pub fn manual(start: DateTime<Utc>) -> Self {
-        let (elapsed, _) = watch::channel(Duration::ZERO);
-        Self(Arc::new(Source::Manual {
-            start: start.trunc_subsecs(6),
-            elapsed,
-        }))
+        Self(Arc::new(Source::Manual(Manual::new(start))))
     }
 
-    /// Moves a manual clock forward and wakes whoever sleeps on it; other clocks ignore it.
+    /// Moves a manual clock forward and wakes whoever sleeps on it, the first to be due first; other
+    /// clocks ignore it.
     pub fn advance(&self, by: Duration) {
-        if let Source::Manual { elapsed, .. } = &*self.0 {
-            elapsed.send_modify(|e| *e = e.saturating_add(by));
+        if let Source::Manual(manual) = &*self.0 {
+            manual.advance(by);
+        }
+    }
+
+    /// Sets the wall time of a manual clock forward or back, as an administrator does: its boot time
+    /// goes on as before. Other clocks ignore it.
+    pub fn step(&self, by: TimeDelta) {
+        if let Source::Manual(manual) = &*self.0 {
+            manual.step(by);
+        }
+    }
+
+    /// How long until somebody who sleeps on a manual clock is due; `None` where nobody sleeps, and
+    /// for other clocks.
+    #[must_use]
+    pub fn next_wake(&self) -> Option<Duration> {
+        match &*self.0 {
+            Source::Manual(manual) => manual.next_wake(),
+            Source::System | Source::Scaled { .. } => None,
         }
     }
 
@@ -80,7 +95,7 @@ impl Clock {
                     .saturating_sub(*boot_start)
                     .saturating_mul(*speed),
             ),
-            Source::Manual { start, elapsed } => add(*start, *elapsed.borrow()),
+            Source::Manual(manual) => manual.now(),
         }
     }
 
@@ -96,7 +111,7 @@ impl Clock {
                     .saturating_sub(*boot_start)
                     .saturating_mul(*speed),
             ),
-            Source::Manual { elapsed, .. } => *elapsed.borrow(),
+            Source::Manual(manual) => manual.elapsed(),
         }
     }
 
@@ -105,12 +120,7 @@ impl Clock {
         match &*self.0 {
             Source::System => tokio::time::sleep(duration).await,
             Source::Scaled { speed, .. } => tokio::time::sleep(duration / *speed).await,
-            Source::Manual { elapsed, .. } => {
-                let mut seen = elapsed.subscribe();
-                let until = seen.borrow().saturating_add(duration);
-                // The sender lives in `self`, so waiting cannot end early.
-                let _ = seen.wait_for(|e| *e >= until).await;
-            }
+            Source::Manual(manual) => manual.sleep(duration).await,
         }
     }
 
@@ -128,7 +138,7 @@ impl Clock {
     pub fn real(&self, duration: Duration) -> Duration {
         match &*self.0 {
             Source::Scaled { speed, .. } => duration / *speed,
-            Source::System | Source::Manual { .. } => duration,
+            Source::System | Source::Manual(_) => duration,
         }
     }
 }
@@ -181,6 +191,41 @@ mod tests {
             60,
             "one minute of virtual time"
         );
+    }
+
+    #[test]
+    fn a_stepped_wall_clock_leaves_the_boot_clock_alone() {
+        let clock = Clock::manual(DateTime::<Utc>::UNIX_EPOCH + TimeDelta::hours(5));
+        clock.advance(Duration::from_secs(60));
+        clock.step(TimeDelta::hours(-1));
+        let hours = DateTime::<Utc>::UNIX_EPOCH + TimeDelta::hours(4);
+        assert_eq!(clock.now(), hours + TimeDelta::seconds(60));
+        assert_eq!(clock.boot(), Duration::from_secs(60));
+    }
+
+    #[tokio::test]
+    async fn a_manual_clock_knows_who_is_due_next_and_forgets_who_left() {
+        let clock = Clock::manual(DateTime::<Utc>::UNIX_EPOCH);
+        assert_eq!(clock.next_wake(), None);
+        let long = clock.sleep(Duration::from_secs(9));
+        let mut long = std::pin::pin!(long);
+        let gone = clock
+            .timeout(Duration::from_secs(3), std::future::ready(()))
+            .await;
+        assert!(gone.is_some() && clock.next_wake().is_none());
+        let short = clock.timeout(Duration::from_secs(4), &mut long);
+        let mut short = Box::pin(short);
+        let waker = std::task::Waker::noop();
+        let mut cx = std::task::Context::from_waker(waker);
+        assert!(short.as_mut().poll(&mut cx).is_pending());
+        assert_eq!(clock.next_wake(), Some(Duration::from_secs(4)));
+        clock.advance(Duration::from_secs(1));
+        assert_eq!(clock.next_wake(), Some(Duration::from_secs(3)));
+        drop(short);
+        assert_eq!(clock.next_wake(), Some(Duration::from_secs(8)));
+        clock.advance(Duration::from_secs(8));
+        long.await;
+        assert_eq!(clock.next_wake(), None);
     }
 
     #[test]

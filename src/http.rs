@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Collected, Full, Limited};
 use hyper::Request;
@@ -73,6 +74,7 @@ impl Reply {
 pub struct Client {
     origin: Origin,
     tls: Option<TlsConnector>,
+    wire: Option<Arc<dyn Wire>>,
     clock: Clock,
     /// Longest time for connecting, and again for the exchange.
     limit: Duration,
@@ -88,9 +90,19 @@ impl Client {
         Ok(Self {
             origin,
             tls,
+            wire: None,
             clock,
             limit,
         })
+    }
+
+    /// The same over another wire than TCP; an encrypted origin is never reached that way.
+    #[must_use]
+    pub fn over(mut self, wire: Arc<dyn Wire>) -> Self {
+        if !self.origin.is_tls() {
+            self.wire = Some(wire);
+        }
+        self
     }
 
     /// Where it connects to.
@@ -112,10 +124,11 @@ impl Client {
 
     async fn dial(&self) -> Result<Line, String> {
         let failed = |e: &dyn fmt::Display| format!("no connection to {}: {e}", self.origin);
-        let tcp = self.tcp().await.map_err(|e| failed(&e))?;
-        let stream: Box<dyn Stream> = match &self.tls {
-            None => Box::new(tcp),
-            Some(tls) => {
+        let stream: Box<dyn Stream> = match (&self.wire, &self.tls) {
+            (Some(wire), _) => wire.dial().await.map_err(|e| failed(&e))?,
+            (None, None) => Box::new(self.tcp().await.map_err(|e| failed(&e))?),
+            (None, Some(tls)) => {
+                let tcp = self.tcp().await.map_err(|e| failed(&e))?;
                 let name =
                     ServerName::try_from(self.origin.name().to_owned()).map_err(|e| failed(&e))?;
                 Box::new(tls.connect(name, tcp).await.map_err(|e| failed(&e))?)
@@ -248,8 +261,19 @@ fn without_answer(written: &AtomicBool, why: &dyn fmt::Display) -> Exchange {
     }
 }
 
-/// TCP or TLS.
-trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+/// What connections to a plain-text origin are made of where that is not TCP: simulations keep the wire
+/// in memory.
+#[async_trait]
+pub trait Wire: Send + Sync {
+    /// A fresh connection.
+    ///
+    /// # Errors
+    /// There is none to be had.
+    async fn dial(&self) -> io::Result<Box<dyn Stream>>;
+}
+
+/// TCP, TLS, or what a [`Wire`] made.
+pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 /// A stream that remembers whether anything was ever handed to it for sending.

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use super::args::{Color, ScreenArgs};
 use super::context::{Context, Desk, Keys, LedgerAt};
 use crate::config::{Config, TimeZone};
-use crate::engine::{Engine, EngineDeps, EngineHealth};
+use crate::engine::{Engine, EngineDeps, EngineHealth, Lots};
 use crate::error::{Exit, Failure};
 use crate::ledger::sqlite::OpenMode;
 use crate::notify::{Notifier, NotifyDeps, Outlets, Place};
@@ -145,6 +145,7 @@ fn deps(desk: &Desk) -> EngineDeps {
         terms: Arc::clone(&desk.terms),
         config: desk.loaded.config.engine.clone(),
         clock: desk.clock.clone(),
+        lots: Lots::default(),
     }
 }
 

@@ -11,7 +11,7 @@ use crate::config::Config;
 use crate::domain::ids::{AgentName, CallId, ToolName};
 use crate::domain::text::SafeText;
 use crate::domain::tool_call::{RefundArguments, ToolCall, ToolResult};
-use crate::engine::{EngineDeps, run_call};
+use crate::engine::{EngineDeps, Lots, run_call};
 use crate::error::{Exit, Failure};
 use crate::ledger::sqlite::OpenMode;
 use crate::ledger::view::ResultView;
@@ -104,6 +104,7 @@ fn deps(desk: &Desk) -> EngineDeps {
         terms: Arc::clone(&desk.terms),
         config: desk.loaded.config.engine.clone(),
         clock: desk.clock.clone(),
+        lots: Lots::default(),
     }
 }
 

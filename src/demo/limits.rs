@@ -133,7 +133,7 @@ fn boundless() -> Rate {
 /// one, or arrival would decide who is hit.
 pub(super) fn first(plan: &Plan) -> Option<u32> {
     match plan {
-        Plan::Honest => None,
+        Plan::Honest | Plan::Drawn { .. } => None,
         Plan::First { n, .. } | Plan::Mixed { n } | Plan::Custom { n, .. } => *n,
     }
 }

@@ -23,7 +23,7 @@ use crate::clock::Clock;
 use crate::config::Secret;
 use crate::domain::ids::{ProviderName, ToolName};
 use crate::domain::policy::Terms;
-use crate::engine::{Engine, EngineDeps};
+use crate::engine::{Engine, EngineDeps, Lots};
 use crate::ledger::sqlite::{OpenMode, SqliteLedger};
 use crate::ledger::{Ledger as _, LedgerError, PageQuery, SharedLedger, Sort, Tab};
 use crate::provider::SharedProvider;
@@ -148,6 +148,7 @@ impl Stage {
             terms: Arc::clone(&self.terms),
             config: self.limits.engine.clone(),
             clock: self.limits.clock.clone(),
+            lots: Lots::default(),
         })
     }
 

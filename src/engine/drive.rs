@@ -118,7 +118,8 @@ async fn attempt(job: &Job<'_>, op: &mut Operation, tries: u32) -> Result<After,
     let shared = job.shared;
     let ledger = &shared.deps.ledger;
     let retry = tries.saturating_add(1);
-    let backoff = |asked| job.terms.policy.backoff.wait(retry, asked, rand::random());
+    let lots = &shared.deps.lots;
+    let backoff = |asked| job.terms.policy.backoff.wait(retry, asked, lots.lot());
     let connection = match job.provider.connect().await {
         Ok(connection) => connection,
         Err(error) => {

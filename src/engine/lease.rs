@@ -2,18 +2,41 @@
 //! the machine sleeps (I9, I25).
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::EngineDeps;
 use crate::clock::Clock;
 use crate::domain::ids::EngineId;
+use crate::ledger::LeasedCall;
 
 /// Until when everything this engine holds is surely its own.
 pub(super) struct Lease {
     length: Duration,
     /// Boot clock, microseconds.
     safe_until: AtomicU64,
+    /// The calls that workers have.
+    held: Mutex<Vec<LeasedCall>>,
     clock: Clock,
+}
+
+/// A call that a worker has, until it is dropped.
+pub(super) struct Held<'a> {
+    lease: &'a Lease,
+    call: &'a LeasedCall,
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        let mut held = self.lease.held();
+        if let Some(at) = held.iter().position(|h| is(h, self.call)) {
+            held.swap_remove(at);
+        }
+    }
+}
+
+fn is(one: &LeasedCall, other: &LeasedCall) -> bool {
+    (one.epoch, &one.call.id, &one.call.agent) == (other.epoch, &other.call.id, &other.call.agent)
 }
 
 impl Lease {
@@ -21,10 +44,22 @@ impl Lease {
         let lease = Self {
             length,
             safe_until: AtomicU64::new(0),
+            held: Mutex::default(),
             clock,
         };
         lease.extended_at(lease.clock.boot());
         lease
+    }
+
+    fn held(&self) -> MutexGuard<'_, Vec<LeasedCall>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Renews `call` too, for as long as the guard lives. A call that the ledger gave out while its
+    /// answer was lost has no worker; nobody may keep it from the others.
+    pub(super) fn hold<'a>(&'a self, call: &'a LeasedCall) -> Held<'a> {
+        self.held().push(call.clone());
+        Held { lease: self, call }
     }
 
     /// A renewal that was asked for at `began` has succeeded.
@@ -43,7 +78,8 @@ impl Lease {
     pub(super) async fn keep(&self, deps: &EngineDeps, engine: &EngineId) {
         loop {
             let began = self.clock.boot();
-            match deps.ledger.renew(engine, self.length).await {
+            let held = self.held().clone();
+            match deps.ledger.renew(engine, self.length, &held).await {
                 Ok(_) => self.extended_at(began),
                 Err(error) => tracing::warn!(%error, "the lease could not be renewed"),
             }

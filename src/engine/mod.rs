@@ -7,6 +7,7 @@
 
 mod drive;
 mod lease;
+mod lots;
 mod supervise;
 mod sweeper;
 mod worker;
@@ -21,6 +22,7 @@ use crate::domain::policy::Terms;
 use crate::ledger::{LedgerError, SharedLedger};
 use crate::provider::SharedProvider;
 
+pub use lots::Lots;
 pub use supervise::{Engine, run_call};
 
 /// What an engine needs of the world.
@@ -31,6 +33,8 @@ pub struct EngineDeps {
     pub terms: Arc<BTreeMap<ToolName, Terms>>,
     pub config: EngineConfig,
     pub clock: Clock,
+    /// [`Lots::default`], but for simulations.
+    pub lots: Lots,
 }
 
 /// Why an engine could not do what it was asked.
@@ -45,8 +49,8 @@ pub enum EngineError {
 }
 
 /// A name for one run of an engine.
-fn fresh_id() -> EngineId {
-    EngineId::from_uuid(uuid::Uuid::new_v4())
+fn fresh_id(lots: &Lots) -> EngineId {
+    EngineId::from_uuid(lots.uuid())
 }
 
 /// How an engine runs.

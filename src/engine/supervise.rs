@@ -98,7 +98,7 @@ async fn supervise(
     stopping: watch::Receiver<bool>,
     aborting: watch::Receiver<bool>,
 ) {
-    let engine = fresh_id();
+    let engine = fresh_id(&deps.lots);
     let started_at = deps.clock.now();
     let permits = Arc::new(Semaphore::new(deps.config.workers as usize));
     let shared = Arc::new(Shared::new(deps, engine, permits, stopping.clone()));
@@ -251,6 +251,7 @@ async fn guarded(
     permit: OwnedSemaphorePermit,
     mut aborting: watch::Receiver<bool>,
 ) -> Result<Left, LedgerError> {
+    let _held = shared.lease.hold(&call);
     let mut work = tokio::spawn({
         let (shared, call) = (Arc::clone(&shared), call.clone());
         async move { worker::run(&shared, &call, Some(permit)).await }
@@ -357,7 +358,8 @@ pub async fn run_call(
     deps.ledger.check().await?;
     let (_stop, stopping) = watch::channel(false);
     let permits = Arc::new(Semaphore::new(1));
-    let shared = Arc::new(Shared::new(deps, fresh_id(), permits, stopping));
+    let engine = fresh_id(&deps.lots);
+    let shared = Arc::new(Shared::new(deps, engine, permits, stopping));
     let keeper = tokio::spawn({
         let shared = Arc::clone(&shared);
         async move { shared.lease.keep(&shared.deps, &shared.engine).await }
@@ -393,6 +395,7 @@ async fn one_call(
             .lease_call(&shared.engine, config.lease, agent, id)
             .await?
         {
+            let _held = shared.lease.hold(&call);
             match worker::run(shared, &call, None).await {
                 Ok(Left::Answered(result)) => return Ok(*result),
                 Ok(Left::Lost | Left::Released) => {}

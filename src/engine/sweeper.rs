@@ -1,5 +1,6 @@
-//! The sweep: deadlines (and whom to warn of them), attempts whose driver is gone, typed ids nobody fetched, probes of open
-//! circuits. Nothing here sends an effect (L3, L4).
+//! The sweep: deadlines (and whom to warn of them), attempts whose driver is gone, rows that were never sent
+//! and that nobody waits for, typed ids nobody fetched, probes of open circuits. Nothing here sends an
+//! effect (L3, L4).
 
 use super::EngineDeps;
 use crate::domain::ids::OperationId;
@@ -47,6 +48,8 @@ pub(super) async fn sweep(deps: &EngineDeps) -> Result<(), LedgerError> {
 async fn sweep_row(deps: &EngineDeps, id: &OperationId) -> Result<(), LedgerError> {
     let _ = deps.ledger.apply(id, Event::Interrupted).await?;
     let _ = deps.ledger.apply(id, Event::Swept).await?;
+    // Where its last call ended while the clock could not be trusted; refused where anything was sent.
+    let _ = deps.ledger.apply(id, Event::NeverSent).await?;
     fetch_typed(deps, id).await
 }
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, watch};
-use uuid::Uuid;
 
 use super::EngineDeps;
 use super::drive::{Driven, drive};
@@ -183,7 +182,9 @@ pub(super) async fn run(
             ));
         }
     };
-    let deadline = later(begun, config.call_timeout);
+    // The ledger's clock may be minutes ahead of this one (I27): only spans are taken over from it.
+    let spent = since(begun, call.leased_at);
+    let deadline = later(shared.now(), config.call_timeout.saturating_sub(spent));
     let job = Job {
         shared,
         call,
@@ -240,9 +241,10 @@ async fn place(job: &Job<'_>, args: &RefundArguments) -> Result<Place, LedgerErr
                 return answer(rejected(RejectClass::Unavailable, e.to_string())).await;
             }
         };
-        let id = OperationId::from_uuid(Uuid::new_v4());
+        let lots = &job.shared.deps.lots;
+        let id = OperationId::from_uuid(lots.uuid());
         let row = OpenRow {
-            key: IdempotencyKey::from_uuid(Uuid::new_v4()),
+            key: IdempotencyKey::from_uuid(lots.uuid()),
             tool: job.call.call.tool.clone(),
             provider: job.terms.policy.provider.clone(),
             identity: Identity::refund(&args.order, args.money),

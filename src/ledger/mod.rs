@@ -89,6 +89,8 @@ pub struct LeasedCall {
     pub engine: EngineId,
     /// Fences writes of an engine that lost the lease (I25).
     pub epoch: i64,
+    /// By the ledger's clock, as all instants of the call.
+    pub leased_at: Instant,
 }
 
 /// The rows of an order and payment, and a mark that changes when any of them does.
@@ -201,8 +203,14 @@ pub trait Ledger: Send + Sync {
         agent: &AgentName,
         id: &CallId,
     ) -> Result<Option<LeasedCall>, LedgerError>;
-    /// Extends everything this engine holds; answers how many calls that were.
-    async fn renew(&self, engine: &EngineId, lease: Duration) -> Result<u64, LedgerError>;
+    /// Extends what this engine knows that it holds, with the rows that those calls drive; answers how
+    /// many calls that were. What it was given without hearing of it runs out, and is taken again (L1).
+    async fn renew(
+        &self,
+        engine: &EngineId,
+        lease: Duration,
+        held: &[LeasedCall],
+    ) -> Result<u64, LedgerError>;
     /// Gives back what this engine holds without having begun to send.
     async fn release(&self, call: &LeasedCall) -> Result<(), LedgerError>;
     /// Ends a call with the answer its row gives now; joined calls get the same. `None` where the
@@ -240,7 +248,8 @@ pub trait Ledger: Send + Sync {
     async fn authorise(&self, operation: &OperationId, call: &LeasedCall) -> Applied;
     /// Applies any other event. Which objects are attached elsewhere is read in the same transaction.
     async fn apply(&self, operation: &OperationId, event: Event) -> Applied;
-    /// Open rows that a sweep may have something to do for.
+    /// Rows that a sweep may have something to do for: open ones, and any with an attempt that nobody
+    /// drives any more.
     async fn sweepable(&self) -> Result<Vec<OperationId>, LedgerError>;
 
     // --- shared limits ---------------------------------------------------------------------------

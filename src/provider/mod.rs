@@ -6,6 +6,8 @@
 
 pub mod stripe;
 
+pub use crate::http::{Stream, Wire};
+
 use std::sync::Arc;
 
 use async_trait::async_trait;

@@ -11,6 +11,8 @@ mod request;
 mod resolve;
 mod wire;
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use bytes::Bytes;
 use http_body_util::Full;
@@ -30,7 +32,7 @@ use crate::domain::outcome::{Expected, Outcome};
 use crate::domain::policy::Profile;
 use crate::domain::tool_call::RefundArguments;
 use crate::domain::transition::Lookup;
-use crate::http::{Client, Exchange, Line, Origin};
+use crate::http::{Client, Exchange, Line, Origin, Wire};
 
 /// How a Stripe account is reached.
 #[derive(Clone, Debug)]
@@ -120,6 +122,22 @@ impl Stripe {
                 clock,
             },
         })
+    }
+}
+
+impl Stripe {
+    /// [`Stripe::new`] over a wire of its own; only for a simulator on this machine.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn over(
+        config: StripeConfig,
+        clock: Clock,
+        wire: Arc<dyn Wire>,
+    ) -> Result<Self, StripeConfigError> {
+        let mut stripe = Self::new(config, clock)?;
+        stripe.reader.client = stripe.reader.client.over(wire);
+        Ok(stripe)
     }
 }
 

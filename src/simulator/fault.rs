@@ -34,6 +34,13 @@ pub enum Plan {
         /// The first `n` refund requests, or all.
         n: Option<u32>,
     },
+    /// As [`Plan::Mixed`], with weights of one's own; `None` is an honest answer.
+    Drawn {
+        /// For the first request of a key.
+        first: Vec<(u32, Option<Scenario>)>,
+        /// For every later one.
+        later: Vec<(u32, Option<Scenario>)>,
+    },
     /// A scenario from a user's file.
     Custom {
         /// Its steps.
@@ -180,6 +187,7 @@ impl Faults {
             Plan::Honest => (Kind::Honest, None),
             Plan::First { scenario, n } => (Kind::One(scenario.name(), scenario.script()?), *n),
             Plan::Mixed { n } => (Kind::Mixed(Mixed::load()?), *n),
+            Plan::Drawn { first, later } => (Kind::Mixed(Mixed::of(first, later)?), None),
             Plan::Custom { script, n } => (Kind::One("custom", script.clone()), *n),
         };
         Ok(Self {
@@ -188,6 +196,16 @@ impl Faults {
             arrived: 0,
             kind,
         })
+    }
+
+    /// Nothing goes wrong.
+    pub(super) fn none() -> Self {
+        Self {
+            seed: 0,
+            limit: None,
+            arrived: 0,
+            kind: Kind::Honest,
+        }
     }
 
     /// The fault for the `nth` (from 1) request of a key on `order`; pure. The plan's `N` is not
@@ -249,6 +267,23 @@ impl Mixed {
         })
     }
 
+    fn of(
+        first: &[(u32, Option<Scenario>)],
+        later: &[(u32, Option<Scenario>)],
+    ) -> Result<Self, PlanError> {
+        let table = |weights: &[(u32, Option<Scenario>)]| {
+            let entry = |(weight, scenario): &(u32, Option<Scenario>)| {
+                Ok((*weight, scenario.map(fault).transpose()?))
+            };
+            weights.iter().map(entry).collect::<Result<Vec<_>, _>>()
+        };
+        Ok(Self {
+            about: String::new(),
+            first: table(first)?,
+            later: table(later)?,
+        })
+    }
+
     fn pick(&self, seed: u64, order: &str, nth: u32) -> Option<Fault> {
         let table = if nth <= 1 { &self.first } else { &self.later };
         let total: u64 = table.iter().map(|(weight, _)| u64::from(*weight)).sum();
@@ -270,16 +305,19 @@ fn table(weights: &BTreeMap<String, u32>) -> Result<Vec<(u32, Option<Fault>)>, P
             if name == HONEST {
                 return Ok((*weight, None));
             }
-            let scenario: Scenario = name.parse()?;
-            let script = scenario.script()?;
-            let fault = Fault {
-                name: scenario.name(),
-                window_s: script.window_s,
-                step: script.step(1),
-            };
-            Ok((*weight, Some(fault)))
+            Ok((*weight, Some(fault(name.parse()?)?)))
         })
         .collect()
+}
+
+/// A scenario's first step.
+fn fault(scenario: Scenario) -> Result<Fault, PlanError> {
+    let script = scenario.script()?;
+    Ok(Fault {
+        name: scenario.name(),
+        window_s: script.window_s,
+        step: script.step(1),
+    })
 }
 
 #[cfg(test)]

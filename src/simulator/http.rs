@@ -16,6 +16,7 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinSet;
@@ -50,6 +51,7 @@ pub(super) async fn serve(
         };
         let shared = Arc::clone(&shared);
         connections.spawn(async move {
+            let _ = socket.set_nodelay(true);
             connection(socket, peer, shared).await;
             drop(place);
         });
@@ -78,8 +80,12 @@ async fn accept(
     }
 }
 
-async fn connection(socket: TcpStream, peer: SocketAddr, shared: Arc<Shared>) {
-    let _ = socket.set_nodelay(true);
+/// Serves one connection until it ends or its client hangs up.
+pub(super) async fn connection(
+    io: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    peer: SocketAddr,
+    shared: Arc<Shared>,
+) {
     let service = service_fn(move |request| {
         let shared = Arc::clone(&shared);
         async move { handle(&shared, peer, request).await }
@@ -90,7 +96,7 @@ async fn connection(socket: TcpStream, peer: SocketAddr, shared: Arc<Shared>) {
         .header_read_timeout(READ_TIME)
         .max_buf_size(MAX_HEAD)
         .title_case_headers(true)
-        .serve_connection(TokioIo::new(socket), service)
+        .serve_connection(TokioIo::new(io), service)
         .await;
     if let Err(error) = ended {
         tracing::trace!(%error, "a connection of the simulator was cut");

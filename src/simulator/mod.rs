@@ -32,6 +32,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -77,6 +78,48 @@ impl SimConfig {
             conflict_type: "invalid_request_error".to_owned(),
             clock,
         }
+    }
+}
+
+/// A simulator without a socket: whoever has it brings the connections.
+#[derive(Clone, Debug)]
+pub struct Unplugged(Arc<Shared>);
+
+impl Unplugged {
+    /// The books of a new simulator; `listen` is not looked at.
+    ///
+    /// # Errors
+    /// If a scenario cannot be used.
+    pub fn new(cfg: &SimConfig) -> Result<Self, PlanError> {
+        Shared::new(cfg).map(|shared| Self(Arc::new(shared)))
+    }
+
+    /// Serves one connection, until it ends.
+    pub fn serve(
+        &self,
+        io: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    ) -> impl Future<Output = ()> + Send + 'static {
+        let peer = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        http::connection(io, peer, Arc::clone(&self.0))
+    }
+
+    /// As [`Simulator::effects`].
+    #[must_use]
+    pub fn effects(&self) -> Vec<EffectRecord> {
+        self.0.state().0.effects()
+    }
+
+    /// As [`Simulator::requests`].
+    #[must_use]
+    pub fn requests(&self) -> Vec<RequestRecord> {
+        self.0.state().0.log.all()
+    }
+
+    /// From now on nothing goes wrong any more.
+    pub fn heal(&self) {
+        let (mut state, _) = self.0.state();
+        state.faults = Faults::none();
+        state.outage = None;
     }
 }
 

@@ -9,7 +9,7 @@ use samekey::domain::guard::Role;
 use samekey::domain::ids::{AgentName, CallId, ProviderName, ReviewerName, ToolName};
 use samekey::domain::policy::{Profile, Rate, Terms, ToolPolicy};
 use samekey::domain::tool_call::ToolResult;
-use samekey::engine::{EngineConfig, EngineDeps, run_call};
+use samekey::engine::{EngineConfig, EngineDeps, Lots, run_call};
 use samekey::ledger::sqlite::{OpenMode, SqliteLedger};
 use samekey::ledger::{Accepted, Detail, NewCall, PageQuery, SharedLedger};
 use samekey::provider::SharedProvider;
@@ -90,6 +90,7 @@ impl World {
                 ..EngineConfig::default()
             },
             clock: self.clock.clone(),
+            lots: Lots::default(),
         }
     }
 

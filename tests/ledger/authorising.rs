@@ -310,7 +310,9 @@ async fn the_key_is_not_sent_at_or_after_its_deadline_i10_f17() {
         let deadline = w.row(&id).await.key_expires_at.expect("a deadline");
         let left = samekey::domain::since(w.clock.now(), deadline);
         w.wait(left.saturating_sub(Duration::from_micros(1)));
-        w.ledger.renew(&w.engine, LEASE).await.expect("renewed");
+        let held = [call.clone()];
+        let renewed = w.ledger.renew(&w.engine, LEASE, &held).await;
+        assert_eq!(renewed.expect("renewed"), 1);
         assert_eq!(w.authorise(&id, &call).await, Ok(2), "a microsecond before");
         w.end(&id, 2, lost()).await;
         w.wait(Duration::from_micros(1));

@@ -260,3 +260,25 @@ async fn a_call_that_leaves_while_another_drives_closes_nothing() {
     })
     .await;
 }
+
+/// R75, L2: also on a row that a person stopped meanwhile, an attempt does not stay in flight for ever
+/// because its engine died.
+#[tokio::test]
+async fn a_stopped_rows_attempt_of_a_dead_engine_is_swept() {
+    for_each_store(async |w| {
+        let (call, id) = w.driven("t1", "4417", 3800).await;
+        w.authorise(&id, &call).await.expect("authorised");
+        w.decide(&id, &ann(), samekey::domain::review_event::Act::Stop)
+            .await
+            .expect("stopped");
+        let sweepable = async || w.ledger.sweepable().await.expect("listed");
+        assert_eq!(sweepable().await, [], "its engine lives");
+        w.wait(LEASE);
+        assert_eq!(sweepable().await, std::slice::from_ref(&id));
+        let swept = w.apply(&id, Event::Interrupted).await.expect("recorded");
+        assert!(!swept.op.in_flight());
+        assert_eq!(swept.op.row.status, Status::Unknown);
+        assert_eq!(sweepable().await, [], "once");
+    })
+    .await;
+}

@@ -49,6 +49,7 @@ fn told(endings: impl Iterator<Item = fn(&Past) -> Outcome>) -> Vec<Past> {
                 call: call(&format!("call{n}"), &format!("order{n}")),
                 engine: engine(1),
                 epoch: 1,
+                leased_at: at(0),
             };
             let mut past = Past {
                 call: new_call(&format!("call{n}"), &format!("order{n}"), 1_000),

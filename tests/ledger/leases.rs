@@ -1,5 +1,6 @@
 //! Leases: who may work on a call, until when, and what a former holder can still do (I25).
 
+use samekey::clock::Clock;
 use samekey::domain::tool_call::ToolResult;
 use samekey::ledger::NewCall;
 
@@ -82,8 +83,11 @@ async fn renewing_extends_what_an_engine_holds_and_nothing_else_f45() {
         let other = w.second().await;
         other.leased("t2", "9", 100).await;
         w.wait(LEASE.saturating_sub(seconds(1)));
-        assert_eq!(w.ledger.renew(&w.engine, LEASE).await.expect("renewed"), 1);
-        assert_eq!(w.ledger.renew(&engine(7), LEASE).await.expect("renewed"), 0);
+        let held = [call.clone()];
+        let renew =
+            async |engine, held| w.ledger.renew(engine, LEASE, held).await.expect("renewed");
+        assert_eq!(renew(&w.engine, &held).await, 1);
+        assert_eq!(renew(&engine(7), &held).await, 0);
         w.wait(seconds(2));
         assert!(other.lease("t1").await.is_none(), "renewed");
         assert!(w.hand().lease("t2").await.is_some(), "not renewed");
@@ -178,7 +182,9 @@ async fn a_released_call_is_not_renewed_by_the_engine_that_gave_it_back() {
         w.accept("t1", "4417", 3800).await;
         let call = w.hand().lease("t1").await.expect("free");
         w.ledger.release(&call).await.expect("released");
-        w.ledger.renew(&call.engine, LEASE).await.expect("renewed");
+        let held = [call.clone()];
+        let renewed = w.ledger.renew(&call.engine, LEASE, &held).await;
+        assert_eq!(renewed.expect("renewed"), 0);
         let next = w
             .ledger
             .lease_calls(&engine(9), LEASE, 10)
@@ -187,6 +193,52 @@ async fn a_released_call_is_not_renewed_by_the_engine_that_gave_it_back() {
         assert_eq!(next.len(), 1, "another engine has it at once");
         let late = w.ledger.finish_call(&call).await.expect("answered");
         assert_eq!(late, None, "I25");
+    })
+    .await;
+}
+
+/// L1: a call that was leased while the answer was lost has no worker; its engine does not know of it
+/// and does not keep it from the others.
+#[tokio::test]
+async fn what_an_engine_does_not_know_it_holds_is_not_renewed() {
+    for_each_store(async |w| {
+        let (known, id) = w.driven("t1", "4417", 3800).await;
+        let lost = w.leased("t2", "9", 100).await;
+        let past = samekey::ledger::LeasedCall {
+            epoch: lost.epoch - 1,
+            ..lost.clone()
+        };
+        w.wait(LEASE.saturating_sub(seconds(1)));
+        for held in [vec![known.clone()], vec![known.clone(), past]] {
+            let renewed = w.ledger.renew(&w.engine, LEASE, &held).await;
+            assert_eq!(renewed.expect("renewed"), 1);
+        }
+        w.wait(seconds(1));
+        let other = w.second().await;
+        assert!(other.lease("t2").await.is_some(), "nobody works on it");
+        assert!(other.lease("t1").await.is_none(), "somebody does");
+        assert_eq!(w.authorise(&id, &known).await, Ok(1));
+    })
+    .await;
+}
+
+/// I27: a clock that jumped forward ends nobody's lease, and dates nothing by an instant that never was.
+#[tokio::test]
+async fn a_clock_that_jumped_forward_takes_no_lease_away() {
+    for_each_store(async |w| {
+        let (call, id) = w.driven("t1", "4417", 3800).await;
+        let clock = Clock::manual(at(0));
+        let ahead = w.place.open(std::sync::Arc::clone(&w.terms), &clock).await;
+        clock.step(chrono::TimeDelta::hours(1));
+        assert!(ahead.clock_alarm().await.expect("read"));
+        let taken = ahead.lease_calls(&engine(2), LEASE, 10).await;
+        assert_eq!(taken.expect("answered").len(), 0, "its engine lives");
+        let accepted = ahead.accept_call(new_call("t2", "9", 100)).await;
+        let Ok(samekey::ledger::Accepted::New(new)) = accepted else {
+            panic!("it is new: {accepted:?}");
+        };
+        assert!(new.accepted_at <= w.clock.now(), "{}", new.accepted_at);
+        assert_eq!(w.authorise(&id, &call).await, Ok(1));
     })
     .await;
 }

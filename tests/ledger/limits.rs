@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use samekey::clock::Clock;
 use samekey::domain::later;
-use samekey::domain::operation::UnknownReason;
+use samekey::domain::operation::{Status, UnknownReason};
 use samekey::domain::policy::Rate;
 use samekey::domain::transition::{Event, Refusal};
 use samekey::ledger::{EngineSeen, LedgerError, LookupBusy, Stamp};
@@ -288,6 +288,54 @@ async fn an_accepted_correction_frees_the_rates_and_retires_the_keys() {
         let provider = w.row(&id).await.provider;
         let read = now.take_read(&provider).await.expect("answered");
         assert_eq!(read, Ok(()));
+    })
+    .await;
+}
+
+/// I27: a wall clock that is set back a little neither stops the ledger's time nor stretches anything that
+/// is measured by it: leases end, rates refill, deadlines come.
+#[tokio::test]
+async fn the_ledgers_time_goes_on_while_the_wall_clock_is_behind() {
+    for_each_store(async |w| {
+        let accepted = async |name: &str| match w.accept(name, name, 100).await {
+            samekey::ledger::Accepted::New(call) => call.accepted_at,
+            other => panic!("{other:?}"),
+        };
+        w.wait(seconds(3600));
+        assert_eq!(accepted("1").await, at(3600));
+        let call = w.hand().lease("1").await.expect("free");
+        w.clock.step(chrono::TimeDelta::seconds(-200));
+        assert!(!w.ledger.clock_alarm().await.expect("read"), "near enough");
+        w.wait(seconds(10));
+        assert_eq!(accepted("2").await, at(3610));
+        let other = w.second().await;
+        w.wait(LEASE);
+        assert_eq!(accepted("3").await, at(3640));
+        let taken = other.lease("1").await.expect("its time is over");
+        assert_eq!(taken.epoch, call.epoch + 1);
+    })
+    .await;
+}
+
+/// Step 9, L3: a row that was never sent and whose call ended while the clock could not be trusted is
+/// closed by the sweep, and stands in nobody's way.
+#[tokio::test]
+async fn a_row_left_by_a_clock_alarm_is_swept() {
+    for_each_store(async |w| {
+        let (call, id) = w.driven("t1", "4417", 3800).await;
+        let sweepable = async || w.ledger.sweepable().await.expect("listed");
+        assert_eq!(sweepable().await, [], "its call is waiting");
+        let early = w.apply(&id, Event::NeverSent).await;
+        assert_eq!(early.expect_err("refused"), Refusal::NothingDue);
+        w.clock.step(chrono::TimeDelta::hours(1));
+        assert_eq!(w.finish(&call).await.status(), "unconfirmed");
+        let refused = w.apply(&id, Event::NeverSent).await;
+        assert_eq!(refused.expect_err("refused"), Refusal::ClockAlarm);
+        w.clock.step(chrono::TimeDelta::hours(-1));
+        assert_eq!(sweepable().await, std::slice::from_ref(&id));
+        let swept = w.apply(&id, Event::NeverSent).await.expect("closed");
+        assert_eq!(swept.op.row.status, Status::Failed);
+        assert_eq!(sweepable().await, []);
     })
     .await;
 }

@@ -88,7 +88,10 @@ async fn settled_by_providers(w: &World) {
     assert!(matches!(drive, Drive::Joined));
     let dead = w.hand().lease("dead_1").await;
     assert!(dead.is_none(), "its lease still holds");
-    w.ledger.renew(&engine(9), LEASE).await.expect("renewed");
+    w.ledger
+        .renew(&engine(9), LEASE, std::slice::from_ref(&first))
+        .await
+        .expect("renewed");
     w.wait(LEASE);
     let second = w.hand().lease("dead_2").await.expect("free again");
     w.drive(&id, &second).await;
@@ -290,6 +293,35 @@ async fn an_honest_ledger_has_no_violation() {
     let report = fixture.verify().await;
     assert_eq!(report.violations, []);
     assert!(report.operations >= 14, "{}", report.operations);
+}
+
+/// I27: what was written by a clock that ran ahead, and settled after a lead accepted the right one, breaks
+/// no law: then the order of the audit tells before from after.
+#[tokio::test]
+async fn an_accepted_clock_leaves_no_violation_behind() {
+    let w = World::new(Place::new(Store::Sqlite), terms()).await;
+    w.wait(seconds(25 * 3600));
+    let (call, id) = w.driven("ahead_1", "ahead", 1200).await;
+    w.attempt(&id, &call, lost()).await;
+    w.accept("waiting_1", "waiting", 100).await;
+    w.clock.step(chrono::TimeDelta::hours(-25));
+    assert!(w.ledger.clock_alarm().await.expect("read"));
+    w.ledger.accept_clock(&lea().name).await.expect("accepted");
+    w.wait(seconds(60));
+    w.finish(&call).await;
+    let waiting = w.hand().lease("waiting_1").await.expect("free");
+    let no = ToolResult::rejected(RejectClass::Unavailable, "not now");
+    w.ledger.answer_call(&waiting, no).await.expect("answered");
+    w.decide(&id, &ann(), Act::Stop).await.expect("stopped");
+    let row = w.row(&id).await;
+    let object = object(&row, &refund_id(&row), ObjectStatus::Succeeded);
+    let seen = Lookup::One {
+        object,
+        taken: false,
+    };
+    w.observe(&id, Source::Webhook, seen).await;
+    let report = verify_at(&w.place.path(), w.clock.now()).await;
+    assert_eq!(report.expect("a report").violations, []);
 }
 
 #[tokio::test]

@@ -8,10 +8,10 @@ use super::{Tx, operations, store};
 use crate::domain::answer;
 use crate::domain::ids::{AgentName, CallId, EngineId, OperationId};
 use crate::domain::key::hex_digest;
-use crate::domain::later;
 use crate::domain::operation::OperationRow;
 use crate::domain::tool_call::{CallState, Delivery, ToolCall, ToolResult};
 use crate::domain::transition::Event;
+use crate::domain::{Instant, later};
 use crate::ledger::row::{self, micros, to_json};
 use crate::ledger::{Accepted, LeasedCall, LedgerError, NewCall};
 
@@ -138,7 +138,8 @@ pub(super) async fn lease(
         .fetch_all(&mut *tx.conn)
         .await
         .map_err(store::failed)?;
-    let mut calls: Vec<LeasedCall> = rows.iter().map(leased).collect::<Result<_, _>>()?;
+    let taken = rows.iter().map(|row| leased(row, tx.now));
+    let mut calls: Vec<LeasedCall> = taken.collect::<Result<_, _>>()?;
     calls.sort_by_key(|c| c.call.accepted_at);
     Ok(calls)
 }
@@ -165,40 +166,56 @@ pub(super) async fn lease_one(
         .fetch_optional(&mut *tx.conn)
         .await
         .map_err(store::failed)?;
-    found.as_ref().map(leased).transpose()
+    found.as_ref().map(|row| leased(row, tx.now)).transpose()
 }
 
-fn leased(found: &SqliteRow) -> Result<LeasedCall, LedgerError> {
+fn leased(found: &SqliteRow, leased_at: Instant) -> Result<LeasedCall, LedgerError> {
     let c = row::Columns(found);
     Ok(LeasedCall {
         call: row::call(found)?,
         engine: c.word("engine")?,
         epoch: c.int("epoch")?,
+        leased_at,
     })
+}
+
+/// Calls as [`renew`] takes them: agent, id and epoch of each, as JSON.
+pub(super) fn names(held: &[LeasedCall]) -> Result<String, LedgerError> {
+    let named: Vec<_> = held
+        .iter()
+        .map(|c| (&c.call.agent, &c.call.id, c.epoch))
+        .collect();
+    to_json(&named)
 }
 
 pub(super) async fn renew(
     tx: &mut Tx<'_>,
     engine: &EngineId,
     lease: Duration,
+    held: &str,
 ) -> Result<u64, LedgerError> {
     let until = micros(later(tx.now, lease));
     // Both words, so that the index of waiting calls serves and not all calls are looked at.
-    let sql = "UPDATE tool_calls SET lease_until = ? WHERE engine = ? AND state = 'running'
-               AND state IN ('queued', 'running')";
-    let calls = sqlx::query(sql)
-        .bind(until)
-        .bind(engine.as_str())
-        .execute(&mut *tx.conn)
-        .await
-        .map_err(store::failed)?;
-    sqlx::query("UPDATE drives SET until = ? WHERE engine = ?")
-        .bind(until)
-        .bind(engine.as_str())
-        .execute(&mut *tx.conn)
-        .await
-        .map_err(store::failed)?;
-    Ok(calls.rows_affected())
+    let calls = "UPDATE tool_calls SET lease_until = ?1 WHERE engine = ?2 AND state = 'running'
+                 AND state IN ('queued', 'running')
+                 AND (agent, call_id, epoch) IN
+                     (SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?3))";
+    let rows = "UPDATE drives SET until = ?1 WHERE engine = ?2 AND (agent, call_id, epoch) IN
+                    (SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?3))";
+    let mut renewed = 0;
+    for (n, sql) in [calls, rows].into_iter().enumerate() {
+        let done = sqlx::query(sql)
+            .bind(until)
+            .bind(engine.as_str())
+            .bind(held)
+            .execute(&mut *tx.conn)
+            .await
+            .map_err(store::failed)?;
+        if n == 0 {
+            renewed = done.rows_affected();
+        }
+    }
+    Ok(renewed)
 }
 
 /// Back into the queue: another engine takes it at once.
@@ -362,6 +379,21 @@ async fn waiting_besides(
             Ok((c.word("agent")?, c.word("call_id")?, c.flag("joined")?))
         })
         .collect()
+}
+
+/// Whether any call of the operation has no answer yet.
+pub(super) async fn anybody_waits(
+    tx: &mut Tx<'_>,
+    operation: &OperationId,
+) -> Result<bool, LedgerError> {
+    let sql =
+        "SELECT count(*) FROM tool_calls WHERE operation_id = ? AND state IN ('queued', 'running')";
+    let waiting: i64 = sqlx::query_scalar(sql)
+        .bind(operation.as_str())
+        .fetch_one(&mut *tx.conn)
+        .await
+        .map_err(store::failed)?;
+    Ok(waiting > 0)
 }
 
 /// Ends a call that got no row.

@@ -20,23 +20,26 @@ use crate::ledger::{EngineSeen, LedgerError, LookupBusy, Stamp, ToolState};
 
 /// A wall clock further off than this stops sending (protocol.md, "Keys and time").
 const TOLERANCE: Duration = Duration::from_mins(5);
-/// The stored mark is moved when it is this far behind.
-const MARK_STEP: Duration = Duration::from_secs(1);
 /// A lookup that did not end after so long has lost its process.
 const LOOKUP_LOST: Duration = Duration::from_mins(2);
 
-/// How far this process's wall clock was from the boot clock when both were last trusted.
-pub(super) struct ClockOffset {
+/// What this process knows of the time.
+pub(super) struct KnownTime {
+    /// How far the wall clock was from the boot clock when both were last trusted.
     offset: TimeDelta,
     /// Number of the acceptance that it was taken at.
     accepted: i64,
+    /// The ledger's time when it was last read here, and the boot clock then: from there it goes on by
+    /// the boot clock, whatever becomes of the wall clock (I27).
+    last: Option<(Instant, Duration)>,
 }
 
-impl ClockOffset {
+impl KnownTime {
     pub(super) fn new(clock: &Clock) -> Self {
         Self {
             offset: offset(clock),
             accepted: 0,
+            last: None,
         }
     }
 }
@@ -50,11 +53,11 @@ fn offset(clock: &Clock) -> TimeDelta {
 
 /// The ledger's time in one transaction.
 pub(super) struct LedgerTime {
-    /// Never behind the stored mark (I27).
+    /// Never behind the stored mark, nor behind what was read here before (I27).
     pub now: Instant,
     /// The wall clock can be trusted.
     pub trusted: bool,
-    /// Where the mark has to move when this transaction writes.
+    /// The mark as it was read.
     mark: Option<Instant>,
 }
 
@@ -62,7 +65,7 @@ pub(super) struct LedgerTime {
 pub(super) async fn ledger_now(
     conn: &mut SqliteConnection,
     clock: &Clock,
-    known: &Mutex<ClockOffset>,
+    known: &Mutex<KnownTime>,
 ) -> Result<LedgerTime, LedgerError> {
     let (mut mark, mut accepted) = (None, 0);
     let rows = sqlx::query("SELECT name, value FROM meta")
@@ -79,39 +82,49 @@ pub(super) async fn ledger_now(
     }
     let wall = clock.now();
     let behind = mark.is_some_and(|mark| since(wall, mark) > TOLERANCE);
-    let apart = {
-        let mut known = known
-            .lock()
-            .map_err(|e| LedgerError::Unreachable(e.to_string()))?;
-        if known.accepted != accepted {
-            *known = ClockOffset {
-                offset: offset(clock),
-                accepted,
-            };
-        }
-        let apart = offset(clock).checked_sub(&known.offset).map(|d| d.abs());
-        apart
-            .and_then(|d| d.to_std().ok())
-            .is_none_or(|d| d > TOLERANCE)
-    };
+    let mut known = known
+        .lock()
+        .map_err(|e| LedgerError::Unreachable(e.to_string()))?;
+    if known.accepted != accepted {
+        *known = KnownTime {
+            offset: offset(clock),
+            accepted,
+            last: None,
+        };
+    }
+    let apart = offset(clock).checked_sub(&known.offset).map(|d| d.abs());
+    let apart = apart
+        .and_then(|d| d.to_std().ok())
+        .is_none_or(|d| d > TOLERANCE);
     let trusted = !behind && !apart;
-    let moves = trusted && mark.is_none_or(|mark| since(mark, wall) >= MARK_STEP);
-    Ok(LedgerTime {
-        now: mark.map_or(wall, |mark| mark.max(wall)),
-        trusted,
-        mark: moves.then_some(wall),
-    })
+    // A wall clock that was set back neither stops the ledger's time nor turns it back; one that cannot
+    // be trusted has no say in it.
+    let boot = clock.boot();
+    let here = known
+        .last
+        .map(|(then, at)| later(then, boot.saturating_sub(at)));
+    let heard = if trusted { Some(wall) } else { None };
+    let now = [mark, here, heard].into_iter().flatten().max();
+    let now = now.unwrap_or(wall);
+    known.last = Some((now, boot));
+    Ok(LedgerTime { now, trusted, mark })
 }
 
-/// Moves the mark, within a transaction that writes anyway.
+/// Moves the mark, within a transaction that writes anyway, so that no instant written later is earlier.
+/// Where the clock was accepted in this very transaction, that word stands.
 pub(super) async fn move_mark(
     conn: &mut SqliteConnection,
     time: &LedgerTime,
 ) -> Result<(), LedgerError> {
-    match time.mark {
-        Some(mark) => set_meta(conn, "clock_mark", micros(mark)).await,
-        None => Ok(()),
-    }
+    let sql = "INSERT INTO meta (name, value) VALUES ('clock_mark', ?1)
+               ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE value = ?2";
+    sqlx::query(sql)
+        .bind(micros(time.now))
+        .bind(time.mark.map(micros))
+        .execute(conn)
+        .await
+        .map_err(store::failed)?;
+    Ok(())
 }
 
 async fn set_meta(

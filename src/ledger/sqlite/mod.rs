@@ -75,7 +75,7 @@ struct Inner {
     terms: Arc<BTreeMap<ToolName, Terms>>,
     clock: Clock,
     os_user: String,
-    offset: std::sync::Mutex<limits::ClockOffset>,
+    time: std::sync::Mutex<limits::KnownTime>,
     changed: watch::Sender<u64>,
     damage: checking::Damage,
     /// Sees whether anything was committed.
@@ -131,10 +131,15 @@ impl Ledger for SqliteLedger {
         .await
     }
 
-    async fn renew(&self, engine: &EngineId, lease: Duration) -> Result<u64, LedgerError> {
-        let engine = engine.clone();
+    async fn renew(
+        &self,
+        engine: &EngineId,
+        lease: Duration,
+        held: &[LeasedCall],
+    ) -> Result<u64, LedgerError> {
+        let (engine, held) = (engine.clone(), calls::names(held)?);
         self.write(move |mut tx| {
-            Box::pin(async move { calls::renew(&mut tx, &engine, lease).await })
+            Box::pin(async move { calls::renew(&mut tx, &engine, lease, &held).await })
         })
         .await
     }
@@ -317,7 +322,7 @@ impl Ledger for SqliteLedger {
     async fn clock_alarm(&self) -> Result<bool, LedgerError> {
         self.read(|inner| async move {
             let mut conn = inner.readers.acquire().await.map_err(store::failed)?;
-            let time = limits::ledger_now(&mut conn, &inner.clock, &inner.offset).await?;
+            let time = limits::ledger_now(&mut conn, &inner.clock, &inner.time).await?;
             Ok(!time.trusted)
         })
         .await

@@ -97,7 +97,7 @@ impl SqliteLedger {
             path: path.clone(),
             readers,
             terms,
-            offset: std::sync::Mutex::new(limits::ClockOffset::new(&clock)),
+            time: std::sync::Mutex::new(limits::KnownTime::new(&clock)),
             clock,
             os_user: crate::config::os_user(),
             changed,

@@ -333,6 +333,11 @@ pub(super) async fn apply(tx: &mut Tx<'_>, id: &OperationId, event: Event) -> Ap
             return Ok(Err(Refusal::NothingDue));
         }
     }
+    if let Event::NeverSent = event
+        && calls::anybody_waits(tx, id).await?
+    {
+        return Ok(Err(Refusal::NothingDue));
+    }
     let event = with_facts(tx, &op, event).await?;
     let done = step(tx, &op, &event).await?;
     if let (

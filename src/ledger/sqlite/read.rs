@@ -148,14 +148,17 @@ pub(super) const SWEEPABLE: &str = "SELECT operation_id FROM (
                                           OR attempts >= attempts_max)))
         UNION SELECT operation_id FROM operations
             WHERE status = 'open' AND last_authorised_at <= ?4 AND tool IN (SELECT value FROM json_each(?5))
-        UNION SELECT a.operation_id FROM attempts a CROSS JOIN operations o USING (operation_id)
-            WHERE a.finished_at IS NULL AND o.status = 'open'
+        UNION SELECT operation_id FROM operations o WHERE status = 'open' AND held = 0 AND attempts = 0
+            AND NOT EXISTS (SELECT 1 FROM tool_calls c WHERE c.operation_id = o.operation_id
+                            AND c.state IN ('queued', 'running'))
+        UNION SELECT a.operation_id FROM attempts a WHERE a.finished_at IS NULL
             AND NOT EXISTS (SELECT 1 FROM drives d WHERE d.operation_id = a.operation_id AND d.until > ?1)
         UNION SELECT operation_id FROM evidence WHERE source = 'typed_ref' AND kind = 'unreachable'
         UNION SELECT operation_id FROM operations WHERE proposal IS NOT NULL)
     JOIN operations USING (operation_id) ORDER BY updated_at LIMIT 1000";
 
-/// Rows with a deadline behind them, an attempt whose driver is gone, or a typed id nobody fetched.
+/// Rows with a deadline behind them, an attempt whose driver is gone, nothing sent and nobody waiting, or a
+/// typed id nobody fetched.
 /// Each arm reads an index of its own: a sweep of a million rows looks at the open ones.
 pub(super) async fn sweepable(inner: &Arc<Inner>) -> Result<Vec<OperationId>, LedgerError> {
     let mut conn = reader(&inner.readers).await?;

@@ -108,7 +108,7 @@ impl Inner {
             .begin_with("BEGIN IMMEDIATE")
             .await
             .map_err(store::failed)?;
-        let time = limits::ledger_now(&mut tx, &self.clock, &self.offset).await?;
+        let time = limits::ledger_now(&mut tx, &self.clock, &self.time).await?;
         let before = store::total_changes(&mut tx).await?;
         let work = work(Tx {
             conn: &mut tx,

@@ -96,9 +96,15 @@ pub(super) async fn watch(eye: Arc<Eye>, log: PathBuf, changed: watch::Sender<u6
             eye.cut().await;
             (cut_at, written) = (Instant::now(), false);
         }
-        let patience = if ear.is_deaf() { POLL } else { SAFETY_NET };
+        // Where nobody waits for the hint, nothing is looked for each time the log is written to.
+        let nobody = changed.is_closed();
+        let patience = if nobody || ear.is_deaf() {
+            POLL
+        } else {
+            SAFETY_NET
+        };
         tokio::select! {
-            () = ear.sign() => {}
+            () = ear.sign(), if !nobody => {}
             () = sleep(patience) => {}
         }
     }

@@ -38,7 +38,7 @@ pub(super) async fn of_page(
         let Some(history) = page.histories.get(&owner) else {
             continue;
         };
-        let Some(call) = read(&found_row, Some(&owner), found) else {
+        let Some(call) = read(&found_row, Some(&owner), clock_accepted, found) else {
             continue;
         };
         if let (Some(result), Some(op)) = (&call.result, &history.op) {
@@ -69,6 +69,7 @@ pub(super) async fn gone(
 /// Calls that never reached a row: rejected, or not begun.
 pub(super) async fn without_row(
     conn: &mut SqliteConnection,
+    clock_accepted: bool,
     found: &mut Findings,
 ) -> Result<(), LedgerError> {
     let sql = "SELECT rowid AS at_row, * FROM tool_calls WHERE rowid > ? AND operation_id IS NULL
@@ -85,7 +86,7 @@ pub(super) async fn without_row(
         };
         after = Columns(last).int("at_row")?;
         for found_row in &rows {
-            let Some(call) = read(found_row, None, found) else {
+            let Some(call) = read(found_row, None, clock_accepted, found) else {
                 continue;
             };
             match &call.result {
@@ -108,7 +109,12 @@ fn name(call: &ToolCall) -> String {
 }
 
 /// A call that can be read, whose own columns agree.
-fn read(found_row: &SqliteRow, owner: Option<&str>, found: &mut Findings) -> Option<ToolCall> {
+fn read(
+    found_row: &SqliteRow,
+    owner: Option<&str>,
+    clock_accepted: bool,
+    found: &mut Findings,
+) -> Option<ToolCall> {
     let call = match row::call(found_row) {
         Ok(call) => call,
         Err(error) => {
@@ -138,7 +144,7 @@ fn read(found_row: &SqliteRow, owner: Option<&str>, found: &mut Findings) -> Opt
     ];
     let steps: Vec<Instant> = steps.into_iter().flatten().collect();
     let slack = Duration::from_mins(5);
-    if !steps.is_sorted_by(|a, b| earlier(*a, slack) <= *b) {
+    if !clock_accepted && !steps.is_sorted_by(|a, b| earlier(*a, slack) <= *b) {
         let what = format!("{} was answered before it was accepted", name(&call));
         found.add(owner, "I21", what);
     }

@@ -9,12 +9,14 @@ use crate::domain::ids::ProviderRef;
 use crate::domain::operation::{Effect, Operation};
 use crate::domain::policy::Profile;
 
-pub(super) fn check(history: &History, found: &mut Findings) {
+pub(super) fn check(history: &History, clock_accepted: bool, found: &mut Findings) {
     let Some(op) = &history.op else { return };
     verdict(op, found);
     effect(op, found);
     provider_ref(op, &history.audit, found);
-    instants(op, found);
+    if !clock_accepted {
+        instants(op, found);
+    }
 }
 
 fn verdict(op: &Operation, found: &mut Findings) {

@@ -13,12 +13,12 @@ use crate::domain::transition::Action;
 use crate::ledger::audit;
 use crate::ledger::row::micros;
 
-pub(super) fn check(history: &History, found: &mut Findings) {
+pub(super) fn check(history: &History, clock_accepted: bool, found: &mut Findings) {
     let Some(op) = &history.op else { return };
     let before = found.list.len();
     as_opened(op, &history.audit, found);
     attempts(op, &history.audit, found);
-    attempts_in_time(op, found);
+    attempts_in_time(op, clock_accepted, found);
     if let Some(last) = history.audit.last() {
         as_left(op, last, &history.audit, found);
         let known = |n: usize| last.number("evidence") == i64::try_from(n).ok();
@@ -182,8 +182,9 @@ fn ended_so(attempt: &Attempt, ends: &[&Entry]) -> bool {
     }
 }
 
-/// Nothing was authorised once the row had left open, nor at or past the key's deadline (I7, I10).
-fn attempts_in_time(op: &Operation, found: &mut Findings) {
+/// Nothing was authorised once the row had left open, nor at or past the key's deadline (I7, I10). After a
+/// clock was accepted that had run back, the order of the audit alone tells before from after.
+fn attempts_in_time(op: &Operation, clock_accepted: bool, found: &mut Findings) {
     let row = &op.row;
     let id = Some(row.id.as_str());
     for attempt in &op.attempts {
@@ -196,7 +197,7 @@ fn attempts_in_time(op: &Operation, found: &mut Findings) {
             (Some(unknown), Some(closed)) => Some(unknown.min(closed)),
             (unknown, closed) => unknown.or(closed),
         };
-        if left.is_some_and(|left| at > left) {
+        if !clock_accepted && left.is_some_and(|left| at > left) {
             let what = format!("attempt {number} was authorised after the row had left open");
             found.add(id, "I7", what);
         }

@@ -108,7 +108,7 @@ async fn audit(
     let mut operations = 0;
     let rows = walk(conn, found, accepted, &mut operations).await;
     tolerate(rows, found)?;
-    tolerate(calls::without_row(conn, found).await, found)?;
+    tolerate(calls::without_row(conn, accepted, found).await, found)?;
     tolerate(calls::gone(conn, found).await, found)?;
     tolerate(calls::stale(conn, now, found).await, found)?;
     Ok(operations)
@@ -131,8 +131,8 @@ async fn walk(
         for history in page.histories.values() {
             *operations += 1;
             chain::check(history, clock_accepted, found);
-            facts::check(history, found);
-            evidence::check(history, found);
+            facts::check(history, clock_accepted, found);
+            evidence::check(history, clock_accepted, found);
         }
         calls::of_page(&mut tx, &page, clock_accepted, found).await?;
         tx.rollback().await.map_err(failed)?;

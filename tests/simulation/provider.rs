@@ -1,0 +1,132 @@
+//! The real adapter with points at which its process may be stopped or die, and with the guards that a
+//! test takes away.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use samekey::domain::evidence::ProviderObject;
+use samekey::domain::ids::{OperationId, ProviderName, ProviderRef};
+use samekey::domain::key::IdempotencyKey;
+use samekey::domain::opening::Resolved;
+use samekey::domain::operation::OperationRow;
+use samekey::domain::outcome::{Outcome, OutcomeClass};
+use samekey::domain::policy::Profile;
+use samekey::domain::tool_call::RefundArguments;
+use samekey::domain::transition::Lookup;
+use samekey::provider::stripe::Stripe;
+use samekey::provider::{Provider, ReadError, Ready, ResolveError, ResolveQuery};
+use uuid::Uuid;
+
+use crate::core::{Core, Process};
+use crate::options::Guard;
+
+pub struct SimProvider {
+    pub inner: Stripe,
+    pub core: Arc<Core>,
+    pub process: Arc<Process>,
+}
+
+#[async_trait]
+impl Provider for SimProvider {
+    fn name(&self) -> &ProviderName {
+        self.inner.name()
+    }
+
+    fn profile(&self) -> &Profile {
+        self.inner.profile()
+    }
+
+    fn origin(&self) -> String {
+        self.inner.origin()
+    }
+
+    fn mode(&self) -> &'static str {
+        self.inner.mode()
+    }
+
+    async fn account(&self) -> Result<Option<String>, ReadError> {
+        self.process.step().await;
+        self.inner.account().await
+    }
+
+    async fn resolve(&self, query: &ResolveQuery) -> Result<Resolved, ResolveError> {
+        self.process.step().await;
+        let resolved = self.inner.resolve(query).await;
+        self.process.step().await;
+        resolved
+    }
+
+    fn request(
+        &self,
+        operation: &OperationId,
+        args: &RefundArguments,
+        resolved: &Resolved,
+    ) -> Vec<u8> {
+        self.inner.request(operation, args, resolved)
+    }
+
+    async fn connect(&self) -> Result<Box<dyn Ready>, ReadError> {
+        self.process.step().await;
+        let ready = self.inner.connect().await?;
+        self.process.step().await;
+        Ok(Box::new(SimReady {
+            inner: ready,
+            core: Arc::clone(&self.core),
+            process: Arc::clone(&self.process),
+        }))
+    }
+
+    async fn lookup(&self, row: &OperationRow) -> Lookup {
+        self.process.step().await;
+        let seen = self.inner.lookup(row).await;
+        if let Lookup::Unreachable { .. } = seen {
+            self.core.saw("a lookup that nobody answered");
+        }
+        self.process.step().await;
+        seen
+    }
+
+    fn lookup_requests(&self, row: &OperationRow) -> Vec<String> {
+        self.inner.lookup_requests(row)
+    }
+
+    async fn fetch(&self, id: &ProviderRef) -> Result<Option<ProviderObject>, ReadError> {
+        self.process.step().await;
+        self.inner.fetch(id).await
+    }
+
+    async fn probe(&self) -> bool {
+        self.process.step().await;
+        self.inner.probe().await
+    }
+
+    fn url(&self, id: &ProviderRef) -> Option<String> {
+        self.inner.url(id)
+    }
+}
+
+struct SimReady {
+    inner: Box<dyn Ready>,
+    core: Arc<Core>,
+    process: Arc<Process>,
+}
+
+#[async_trait]
+impl Ready for SimReady {
+    async fn send(self: Box<Self>, row: &OperationRow) -> Outcome {
+        let options = &self.core.options;
+        let mut row = row.clone();
+        if options.lacks(Guard::OneKey) && row.attempts > 1 {
+            let other = u128::from(row.attempts) << 64 | u128::from(options.seed);
+            row.key = IdempotencyKey::from_uuid(Uuid::from_u128(other));
+        }
+        // Between the engine's last look at its clocks and the first byte there is no step: nothing
+        // can be asked of a process in there.
+        let mut outcome = self.inner.send(&row).await;
+        self.process.step().await;
+        if options.lacks(Guard::ServerErrorEnds) && outcome.class == OutcomeClass::ServerError {
+            outcome.class = OutcomeClass::SideEffectUnknown;
+        }
+        outcome
+    }
+}
