@@ -38,12 +38,26 @@ impl Log {
 }
 
 /// What a judged place came to.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Sum {
     pub calls: usize,
     pub operations: usize,
     pub posts: usize,
     pub effects: usize,
+    /// How often each word was answered.
+    pub answers: BTreeMap<String, usize>,
+}
+
+impl Sum {
+    pub fn add(&mut self, other: &Self) {
+        self.calls += other.calls;
+        self.operations += other.operations;
+        self.posts += other.posts;
+        self.effects += other.effects;
+        for (word, count) in &other.answers {
+            *self.answers.entry(word.clone()).or_default() += count;
+        }
+    }
 }
 
 /// Holds the provider's log against the ledger, at rest.
@@ -64,11 +78,17 @@ pub fn judge(place: &Place) -> Sum {
     }
     no_call_is_lost(place, &books, &all);
     place.verify();
+    let mut answers = BTreeMap::new();
+    for result in books.calls.iter().filter_map(|c| c.result.as_ref()) {
+        let word = text(result, "status").to_owned();
+        *answers.entry(word).or_default() += 1;
+    }
     Sum {
         calls: books.calls.len(),
         operations: books.ops.len(),
         posts: log.posts.len(),
         effects: log.effects.len(),
+        answers,
     }
 }
 

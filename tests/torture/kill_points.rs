@@ -70,7 +70,7 @@ fn covers(place: usize, outcome: usize, engine: bool) -> bool {
     chosen && engine == ((place + outcome) % 3 == 2)
 }
 
-/// I5, I11, I15, I24, I26, F36–F45, R59: dead anywhere, started again, at rest: one effect at most, no call
+/// I5, I11, I15, I24, I26, L2, F05, F32, F44, R59: dead anywhere, started again, at rest: one effect at most, no call
 /// lost, no row that claims too much. Then the agent asks again (R12).
 #[test]
 fn killed_anywhere_on_its_way_a_refund_stays_one_i5_i11_i26() {
@@ -124,6 +124,25 @@ fn killed_while_making_or_upgrading_a_ledger_the_next_one_does_it_i29() {
         assert_eq!(ended.word(), "refunded", "{at}: {ended:#?}");
         judge(&place);
     }
+}
+
+/// L3, L5, F47: killed in the last attempt that the operation has, the row is swept to `unknown`, and nothing
+/// else waits for it.
+#[test]
+fn killed_in_the_last_attempt_the_row_is_swept_and_blocks_nobody_l3_l5_f47() {
+    let place = Place::new("timeout-after-effect:6");
+    assert_eq!(place.drive("4417", "first").word(), "unconfirmed");
+    let mut submit = place.submit("4417", "second", &["--run", "--json"]);
+    let ended = place.ask("second", submit.env("SAMEKEY_KILL_AT", "sent:3"));
+    assert!(ended.was_killed(), "{ended:#?}");
+    place.queue("4418", "other");
+    let books = place.come_to_rest();
+    let of = |order: &str| books.ops.iter().find(|o| o.order == order).expect("a row");
+    assert_eq!(of("4417").attempts, 6);
+    assert_eq!(of("4417").status, "unknown");
+    assert_eq!(of("4417").reason.as_deref(), Some("attempts_exhausted"));
+    assert_eq!(of("4418").status, "succeeded");
+    assert_eq!(judge(&place).effects, 2);
 }
 
 /// L8: told to end while a request is in flight, it ends in its bound, and what it cut off is taken over.

@@ -29,7 +29,6 @@ pub struct Op {
 pub struct Call {
     pub id: String,
     pub tool: String,
-    pub state: String,
     pub result: Option<Value>,
 }
 
@@ -111,7 +110,6 @@ async fn books(conn: &mut SqliteConnection) -> Result<Books, sqlx::Error> {
         books.calls.push(Call {
             id: row.get("call_id"),
             tool: row.get("tool"),
-            state: row.get("state"),
             result: result.map(|r| serde_json::from_str(&r).expect("JSON")),
         });
     }
@@ -147,14 +145,10 @@ pub fn make_old(path: &Path) {
 
 /// The newest applied migration.
 pub fn schema(path: &Path) -> i64 {
-    block(async {
-        let options = SqliteConnectOptions::new().filename(path).read_only(true);
-        let mut conn = options.connect().await.expect("opened");
-        let newest = "SELECT max(version) FROM _sqlx_migrations WHERE success";
-        let newest = sqlx::query_scalar(newest).fetch_one(&mut conn).await;
-        conn.close().await.expect("closed");
-        newest.expect("a version")
-    })
+    number(
+        path,
+        "SELECT max(version) FROM _sqlx_migrations WHERE success",
+    )
 }
 
 /// A connection that holds what it began: a snapshot or the writer's lock.
@@ -191,4 +185,15 @@ impl Held {
             self.runtime.block_on(conn.close()).expect("closed");
         }
     }
+}
+
+/// One number.
+pub fn number(path: &Path, sql: &'static str) -> i64 {
+    block(async {
+        let options = SqliteConnectOptions::new().filename(path).read_only(true);
+        let mut conn = options.connect().await.expect("opened");
+        let number = sqlx::query_scalar(sql).fetch_one(&mut conn).await;
+        conn.close().await.expect("closed");
+        number.expect("a number")
+    })
 }

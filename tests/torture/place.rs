@@ -16,8 +16,6 @@ use crate::tools::{SOON, state, wait_until};
 
 const BIN: &str = env!("CARGO_BIN_EXE_samekey");
 const SIZE: (u16, u16) = (80, 24);
-/// What every call asks for.
-pub const AMOUNT: i64 = 3_800;
 
 /// The times that a story is about.
 #[derive(Clone, Copy, Debug)]
