@@ -197,7 +197,7 @@ async fn send(
         "the send window had passed"
     } else if expired {
         "the key may no longer be sent"
-    } else if !shared.lease.holds() {
+    } else if !shared.lease.holds_for(job.call) {
         "the lease had run out"
     } else {
         return connection.send(row).await;

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
+
 use crate::judge::judge;
 use crate::place::{Place, Settings, leave};
 use crate::pty::cpu_of;
@@ -15,10 +17,14 @@ fn on(disk: &SmallDisk) -> Place {
 /// disk sends nothing, does not spin, and goes on by itself when there is room again.
 #[test]
 fn on_a_full_disk_nothing_is_accepted_or_sent_and_it_recovers_i5_i26() {
-    let Some(disk) = SmallDisk::mount("a full disk (I5, I26)", 3) else {
+    let Some(disk) = SmallDisk::mount("a full disk (I5, I26)", 6) else {
         return;
     };
     let place = on(&disk);
+    place.drive("1", "made");
+    let engine = place.engine(&[]);
+    engine.wait_for("Succ 1");
+    engine.signal(Signal::STOP);
     for n in 0..4 {
         place.queue(&format!("44{n}"), &format!("before_{n}"));
     }
@@ -32,9 +38,9 @@ fn on_a_full_disk_nothing_is_accepted_or_sent_and_it_recovers_i5_i26() {
         );
         assert!(ended.stderr.contains("error"), "and it says so: {ended:#?}");
     }
-    let engine = place.engine(&[]);
-    engine.wait("the alarm", |s| s.contents().contains("full"));
-    assert_eq!(place.posts(), 0, "nothing counted, nothing sent");
+    engine.signal(Signal::CONT);
+    engine.wait("the alarm", |s| s.contents().contains("the disk is full"));
+    assert_eq!(place.posts(), 1, "nothing counted, nothing sent");
     let pid = u32::try_from(engine.pid().as_raw_nonzero().get()).expect("an id");
     let (used, since) = (cpu_of(pid), Instant::now());
     wait_until("a moment passes", || {
@@ -48,15 +54,15 @@ fn on_a_full_disk_nothing_is_accepted_or_sent_and_it_recovers_i5_i26() {
     std::fs::remove_file(ballast).expect("room again");
     let books = place.rests(&engine);
     leave(engine);
-    assert_eq!(books.ops.len(), 4);
+    assert_eq!(books.ops.len(), 5);
     assert!(books.calls.iter().all(|c| !c.id.starts_with("refused")));
-    assert_eq!(judge(&place).effects, 4);
+    assert_eq!(judge(&place).effects, 5);
 }
 
 /// I5, I11, F81: room runs out while an engine is at work; what was in flight is known in the end.
 #[test]
 fn a_disk_that_fills_up_amid_the_work_loses_nothing_i5_i11() {
-    let Some(disk) = SmallDisk::mount("a disk that fills up (I5, I11)", 3) else {
+    let Some(disk) = SmallDisk::mount("a disk that fills up (I5, I11)", 12) else {
         return;
     };
     let place = on(&disk);
