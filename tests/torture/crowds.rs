@@ -43,7 +43,7 @@ fn five_processes_starting_at_once_make_one_ledger_and_one_effect_i1_i29_f73() {
 /// file; one engine is killed amid the work and the last call is answered by the others.
 #[test]
 fn a_screen_and_two_engines_on_one_file_share_the_work_i1_i11() {
-    let place = Place::new("mixed");
+    let place = Place::new("timeout-after-effect:2");
     place.drive("1", "made");
     let mut engines = vec![place.engine(&[]), place.engine(&[]), place.engine(&[])];
     let watcher = crate::pty::Pty::spawn(

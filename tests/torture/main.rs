@@ -32,6 +32,7 @@ mod crowds;
 mod damage;
 mod disks;
 mod failing;
+mod judged;
 mod kill_points;
 mod limits;
 mod order;

@@ -71,6 +71,20 @@ fn stopped_before_the_first_byte_until_others_finished_it_sends_nothing_i9_i25()
     assert_eq!(judge(&place).effects, 1);
 }
 
+/// I9, I15 (e3): the same, and what the other engine got was a 500: nobody knows, so nothing more is sent.
+#[test]
+fn stopped_before_the_first_byte_until_nobody_knew_it_sends_nothing_i15() {
+    let place = Place::with("saved-500-with-effect", LEASE);
+    let zombie = Zombie::at(&place, "authorised");
+    let books = place.come_to_rest_without(&zombie.child);
+    assert_eq!(books.only().status, "unknown");
+    let ended = zombie.wakes(&place);
+    assert_eq!(ended.word(), "checking", "{ended:#?}");
+    assert_eq!(place.posts(), 1, "I15");
+    assert_eq!(place.books().only().status, "unknown", "I16");
+    judge(&place);
+}
+
 /// I25 (e2), R59: the same after its last byte. The other engine meets the saved answer, and the late one
 /// overwrites nothing.
 #[test]
