@@ -13,7 +13,7 @@ fn said(place: &Place) -> Option<String> {
     let judged = catch_unwind(AssertUnwindSafe(|| judge(place)));
     let why = judged.err()?;
     let text = why.downcast_ref::<String>().cloned();
-    Some(text.or(why.downcast_ref::<&str>().map(ToString::to_string))?)
+    text.or(why.downcast_ref::<&str>().map(ToString::to_string))
 }
 
 /// The lines of an honest log, changed.
