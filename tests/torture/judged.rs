@@ -46,6 +46,25 @@ fn again(mut lines: Vec<Value>, what: &str, member: &str, value: &Value) -> Vec<
     lines
 }
 
+/// The provider's log has each request before its effect and its reply, and each of them once.
+#[test]
+fn the_provider_logs_request_effect_and_reply_in_this_order() {
+    let place = Place::new("honest");
+    place.drive("4417", "first");
+    let log = std::fs::read_to_string(&place.log).expect("a log");
+    let lines = log
+        .lines()
+        .map(|l| serde_json::from_str::<Value>(l).expect("JSON"));
+    let all: Vec<Value> = lines.skip_while(|l| !is(l, "request")).collect();
+    let kinds: Vec<&str> = all.iter().filter_map(|l| l["what"].as_str()).collect();
+    assert_eq!(kinds, ["request", "effect", "reply"]);
+    assert_eq!(all[0]["id"], all[2]["id"]);
+    assert_eq!(
+        (&all[1]["key"], &all[2]["status"]),
+        (&all[0]["key"], &json!(200))
+    );
+}
+
 /// I2, I3, I5, I11, I26.
 #[test]
 fn the_judge_sees_each_rule_broken_i2_i3_i5_i11_i26() {

@@ -2,7 +2,7 @@
 
 use crate::judge::judge;
 use crate::place::{Place, leave};
-use crate::tools::{each, figure, is_long, wait_until};
+use crate::tools::{each, figure, has_places, is_long, wait_until};
 
 /// Each place on a call's way, in its order. At the first and the last two, `submit` is in the middle of its
 /// own work; everywhere else it may as well be the engine that dies.
@@ -43,17 +43,18 @@ struct Case {
 fn cases() -> Vec<Case> {
     let mut all = Vec::new();
     for (p, place) in PLACES.into_iter().enumerate() {
+        let submit_only = matches!(place, "accepted" | "finished" | "printed");
+        let once = submit_only || place == "opened";
         for (o, (scenario, nth)) in OUTCOMES.into_iter().enumerate() {
-            let once = matches!(place, "accepted" | "opened" | "finished" | "printed");
-            let submit_only = matches!(place, "accepted" | "finished" | "printed");
-            let nth = if once { 1 } else { nth };
+            let turn = !submit_only && (p + o) % 3 == 2;
             for engine in [false, true] {
-                let covered = is_long() || covers(p, o, engine);
-                if covered && !(engine && submit_only) {
+                let wanted =
+                    (is_long() && !(engine && submit_only)) || (covers(p, o) && engine == turn);
+                if wanted {
                     all.push(Case {
                         place,
                         scenario,
-                        nth,
+                        nth: if once { 1 } else { nth },
                         engine,
                     });
                 }
@@ -64,19 +65,21 @@ fn cases() -> Vec<Case> {
 }
 
 /// The normal run's part: each place with an answer that is good, and with two others in turn; the engine
-/// dies in every third.
-fn covers(place: usize, outcome: usize, engine: bool) -> bool {
-    let chosen = outcome == 0 || (outcome + 2 * place) % 6 == 1;
-    chosen && engine == ((place + outcome) % 3 == 2)
+/// dies in every third, where it can.
+fn covers(place: usize, outcome: usize) -> bool {
+    outcome == 0 || (outcome + 2 * place) % 3 == 1
 }
 
 /// I5, I11, I15, I24, I26, L2, F05, F32, F44, R59: dead anywhere, started again, at rest: one effect at most, no call
 /// lost, no row that claims too much. Then the agent asks again (R12).
 #[test]
 fn killed_anywhere_on_its_way_a_refund_stays_one_i5_i11_i26() {
+    if !has_places("killed at each place (I5, I11, I26)") {
+        return;
+    }
     let cases = cases();
     let count = cases.len();
-    each(cases, 6, |case| killed(*case));
+    each(cases, 8, |case| killed(*case));
     figure(&format!("{count} kills at places, each judged twice"));
 }
 
@@ -111,6 +114,9 @@ fn killed(case: Case) {
 /// process does it all.
 #[test]
 fn killed_while_making_or_upgrading_a_ledger_the_next_one_does_it_i29() {
+    if !has_places("killed while a ledger is made (I29)") {
+        return;
+    }
     for at in ["made", "upgrading"] {
         let place = Place::new("honest");
         if at == "upgrading" {
@@ -130,6 +136,9 @@ fn killed_while_making_or_upgrading_a_ledger_the_next_one_does_it_i29() {
 /// else waits for it.
 #[test]
 fn killed_in_the_last_attempt_the_row_is_swept_and_blocks_nobody_l3_l5_f47() {
+    if !has_places("killed in the last attempt (L3, F47)") {
+        return;
+    }
     let place = Place::new("timeout-after-effect:6");
     assert_eq!(place.drive("4417", "first").word(), "unconfirmed");
     let mut submit = place.submit("4417", "second", &["--run", "--json"]);

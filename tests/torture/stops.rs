@@ -11,7 +11,7 @@ use rustix::process::Signal;
 use crate::judge::judge;
 use crate::ledger::{Books, Held};
 use crate::place::{Ended, Place, Settings, scenario, signal, stopped};
-use crate::tools::{figure, is_long, wait_until};
+use crate::tools::{figure, has_places, is_long, wait_until};
 
 /// A `submit` that drives its call and stands still at a place.
 struct Zombie {
@@ -42,6 +42,8 @@ fn outcomes(place: &Place) -> Vec<String> {
     all.iter().map(class).collect()
 }
 
+const STOPPED: &str = "stopped at a place (I9, I10, I25)";
+
 /// A timeout that outlasts every stop: what decides is the lease.
 const LEASE: Settings = Settings {
     lease: "1s",
@@ -54,6 +56,9 @@ const LEASE: Settings = Settings {
 /// finished it. Awake again it sends nothing and changes nothing.
 #[test]
 fn stopped_before_the_first_byte_until_others_finished_it_sends_nothing_i9_i25() {
+    if !has_places(STOPPED) {
+        return;
+    }
     let place = Place::with("honest", LEASE);
     let zombie = Zombie::at(&place, "authorised");
     assert_eq!(place.posts(), 0);
@@ -74,6 +79,9 @@ fn stopped_before_the_first_byte_until_others_finished_it_sends_nothing_i9_i25()
 /// I9, I15 (e3): the same, and what the other engine got was a 500: nobody knows, so nothing more is sent.
 #[test]
 fn stopped_before_the_first_byte_until_nobody_knew_it_sends_nothing_i15() {
+    if !has_places(STOPPED) {
+        return;
+    }
     let place = Place::with("saved-500-with-effect", LEASE);
     let zombie = Zombie::at(&place, "authorised");
     let books = place.come_to_rest_without(&zombie.child);
@@ -89,6 +97,9 @@ fn stopped_before_the_first_byte_until_nobody_knew_it_sends_nothing_i15() {
 /// overwrites nothing.
 #[test]
 fn stopped_after_its_last_byte_its_late_answer_overwrites_nothing_i25() {
+    if !has_places(STOPPED) {
+        return;
+    }
     let place = Place::with("honest", LEASE);
     let zombie = Zombie::at(&place, "sent");
     wait_until("the provider has it", || (place.posts() == 1).then_some(()));
@@ -111,6 +122,9 @@ fn a_late_success_of_a_stopped_engine_closes_what_nobody_knew_i16() {
     let dir = tempfile::TempDir::new().expect("a directory");
     let steps = "[[step]]\n[[step]]\n[step.answer]\nstatus = 500\ntype = \"api_error\"\nmessage = \"No.\"\n";
     let file = scenario(dir.path(), steps);
+    if !has_places(STOPPED) {
+        return;
+    }
     let place = Place::with(crate::cli::text(&file), LEASE);
     let zombie = Zombie::at(&place, "sent");
     wait_until("the provider has it", || (place.posts() == 1).then_some(()));
@@ -134,6 +148,9 @@ fn stopped_past_the_keys_deadline_nothing_is_sent_i10() {
         window: "60s",
         retention: "364s",
     };
+    if !has_places(STOPPED) {
+        return;
+    }
     let place = Place::with("honest", settings);
     let zombie = Zombie::at(&place, "authorised");
     let deadline = place.books().only().key_expires_at.expect("a deadline");
@@ -159,6 +176,9 @@ fn stopped_past_the_send_window_that_attempt_is_not_sent_i9() {
         window: "300ms",
         ..Settings::default()
     };
+    if !has_places(STOPPED) {
+        return;
+    }
     let place = Place::with("honest", settings);
     let zombie = Zombie::at(&place, "authorised");
     // By the clock of the machine, as the engine's own.
@@ -177,6 +197,9 @@ fn stopped_past_the_send_window_that_attempt_is_not_sent_i9() {
 /// flight: its outcome is written once it may be, and others add nothing.
 #[test]
 fn a_ledger_held_past_the_lease_amid_a_request_loses_no_outcome_i25() {
+    if !has_places(STOPPED) {
+        return;
+    }
     let place = Place::with("honest", LEASE);
     let zombie = Zombie::at(&place, "answered");
     let held = Held::begin(&place.ledger, &["BEGIN IMMEDIATE"]);

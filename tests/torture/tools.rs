@@ -56,6 +56,15 @@ fn works(command: &mut Command) -> bool {
     quiet.status().is_ok_and(|s| s.success())
 }
 
+/// Whether the program dies and stands still where it is told to; a release build does not.
+pub fn has_places(what: &str) -> bool {
+    let has = cfg!(debug_assertions);
+    if !has {
+        skipped(what, "a release build has no places to die at");
+    }
+    has
+}
+
 /// Whether strace is here and may trace; where not, `what` is skipped.
 pub fn has_strace(what: &str) -> bool {
     let may = works(Command::new("strace").args(["-f", "-o", "/dev/null", "true"]));
