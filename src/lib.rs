@@ -33,7 +33,7 @@
 //! | [`demo`] | simulated customers, and the naive client to compare with | touches a real provider |
 //! | [`tui`] | the screen: a pure update, a pure view, effects at the edge | SQL, HTTP or waiting on its task |
 //! | [`cli`] | arguments, output, exit codes | rules |
-//! | [`clock`], [`config`], [`error`], [`telemetry`], `http` | time as a value, settings and secrets, failures, logs, one request on one connection | |
+//! | [`clock`], [`config`], [`error`], [`telemetry`], `http`, `kill` | time as a value, settings and secrets, failures, logs, one request on one connection, dying on purpose in tests | |
 //!
 //! # Two pure hearts
 //!
@@ -87,6 +87,7 @@ pub mod domain;
 pub mod engine;
 pub mod error;
 mod http;
+mod kill;
 pub mod ledger;
 pub mod notify;
 pub mod provider;

@@ -435,6 +435,9 @@ pub struct SimArgs {
     /// Its clock runs so many times as fast
     #[arg(long, value_name = "X", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub speed: u32,
+    /// Append every request, effect and reply to this file, a JSON object a line
+    #[arg(long, value_name = "FILE")]
+    pub log: Option<PathBuf>,
 }
 
 /// `clock`.

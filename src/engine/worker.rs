@@ -19,6 +19,7 @@ use crate::domain::policy::{CircuitState, Terms};
 use crate::domain::tool_call::{RefundArguments, RejectClass, ToolResult};
 use crate::domain::transition::{Event, Observed};
 use crate::domain::{Instant, later, since};
+use crate::kill;
 use crate::ledger::{Drive, LeasedCall, LedgerError, OpenRow, Opening, Stamp};
 use crate::provider::{ResolveError, ResolveQuery, SharedProvider};
 
@@ -255,7 +256,10 @@ async fn place(job: &Job<'_>, args: &RefundArguments) -> Result<Place, LedgerErr
             mark: rows.mark,
         };
         match ledger.open(job.call, row).await {
-            Ok(Opening::Opened(id) | Opening::Row(id)) => return Ok(Place::Row(id)),
+            Ok(Opening::Opened(id) | Opening::Row(id)) => {
+                kill::point("opened");
+                return Ok(Place::Row(id));
+            }
             Ok(Opening::Answer(result)) => return answer(*result).await,
             Ok(Opening::Changed) => {}
             // The loser of a race reads the winner's row (R21).

@@ -16,6 +16,7 @@ use super::{Inner, SqliteLedger, files, limits, store};
 use crate::clock::Clock;
 use crate::domain::ids::ToolName;
 use crate::domain::policy::Terms;
+use crate::kill;
 use crate::ledger::LedgerError;
 
 pub(in crate::ledger) static MIGRATIONS: Migrator = sqlx::migrate!("migrations/sqlite");
@@ -173,6 +174,7 @@ async fn prepare(path: &Path, mode: OpenMode) -> Result<SqliteConnection, Ledger
             return Err(LedgerError::NotALedger(why.into()));
         }
         let _lock = files::migration_lock(path).await?;
+        kill::point("upgrading");
         MIGRATIONS
             .run_direct(None, &mut conn, false)
             .await
@@ -200,6 +202,7 @@ async fn create(path: &Path) -> Result<(), LedgerError> {
         .await
         .map_err(store::failed)?;
     conn.close().await.map_err(store::failed)?;
+    kill::point("made");
     files::move_whole(&new, path)
 }
 
