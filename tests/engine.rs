@@ -66,7 +66,12 @@ async fn a_full_refund_is_asked_again_and_stays_one() {
         status(&world.ask("toolu_02", &refund("4417", 3800)).await),
         "refunded"
     );
-    assert_eq!(provider.sent().len(), 4);
+    let sent = provider.sent();
+    assert_eq!(sent.len(), 4);
+    assert!(
+        sent.windows(2).all(|w| w[0] == w[1]),
+        "F10: no sum is part of a key"
+    );
 }
 
 /// R39, R41, R42, F16: a 500 is sent once; every later call hears `checking`.
@@ -106,6 +111,44 @@ async fn a_key_in_progress_uses_up_attempts_f14() {
         "checking"
     );
     assert_eq!(provider.sent().len(), 6, "R45");
+}
+
+/// F13, R26, R28: a timeout and two conflicts are waited for; the next call gets what the first request
+/// did. Four attempts, one key, the same bytes.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_conflict_is_waited_for_under_the_same_key_f13() {
+    let busy = Script::Class(OutcomeClass::KeyInProgress);
+    let provider = FakeProvider::new([TIMEOUT, busy.clone(), busy]);
+    let world = World::new(provider.clone()).await;
+    let first = world.ask("toolu_01", &refund("4417", 3800)).await;
+    assert_eq!(status(&first), "unconfirmed");
+    let second = world.ask("toolu_02", &refund("4417", 3800)).await;
+    assert_eq!(status(&second), "refunded");
+    let sent = provider.sent();
+    assert_eq!(sent.len(), 4);
+    assert!(sent.windows(2).all(|w| w[0] == w[1]), "{sent:?}");
+}
+
+/// L5: a row whose request hangs delays no other.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_hanging_row_delays_no_other_l5() {
+    let provider = FakeProvider::new([Script::Hold]);
+    let world = World::new(provider.clone()).await;
+    let engine = Engine::start(world.deps());
+    world.accept("a", &refund("4417", 3800)).await;
+    provider.arrived.notified().await;
+    for n in 0..20 {
+        let id = format!("b{n}");
+        world.accept(&id, &refund(&format!("5{n}"), 100)).await;
+    }
+    for n in 0..20 {
+        assert_eq!(status(&world.answer(&format!("b{n}")).await), "refunded");
+    }
+    let hanging = world.ledger.call(&agent(), &"a".parse().expect("id")).await;
+    assert_eq!(hanging.expect("read").expect("known").result, None);
+    provider.let_go();
+    assert_eq!(status(&world.answer("a").await), "refunded");
+    engine.stop(Duration::from_secs(5)).await;
 }
 
 /// R62: asking again after the answer was missed gives the stored one; nothing is sent.
