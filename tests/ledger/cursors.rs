@@ -166,6 +166,15 @@ fn pages_put_together_are_the_whole_list_whatever_is_asked() {
     runner.run(&asked, holds).expect("the property holds");
 }
 
+/// State, delivery, action, ascending, limit.
+type Asked = (
+    Option<CallState>,
+    Option<Delivery>,
+    Option<&'static str>,
+    bool,
+    u32,
+);
+
 #[test]
 fn calls_and_audit_are_walked_whole_whatever_is_asked() {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
@@ -180,13 +189,6 @@ fn calls_and_audit_are_walked_whole_whatever_is_asked() {
     let action = prop::option::of(prop::sample::select(vec!["opened", "finished", "never"]));
     let asked = (state, delivery, action, any::<bool>(), 1..12_u32);
     let mut runner = TestRunner::new(Config::with_cases(200));
-    type Asked = (
-        Option<CallState>,
-        Option<Delivery>,
-        Option<&'static str>,
-        bool,
-        u32,
-    );
     let holds = |(state, delivery, action, ascending, limit): Asked| {
         let mut calls = CallQuery {
             state,
