@@ -35,6 +35,25 @@
 //! | [`cli`] | arguments, output, exit codes | rules |
 //! | [`clock`], [`config`], [`error`], [`telemetry`], `http`, `kill` | time as a value, settings and secrets, failures, logs, one request on one connection, dying on purpose in tests | |
 //!
+//! # Four questions
+//!
+//! Every operation answers four questions (R2). *Who creates the key?* The transaction that opens the row,
+//! at random. *Where does it live?* In that row, and nowhere else. *What if two requests carry it at
+//! once?* One attempt is in flight at a time; a provider that says it is still busy is waited for, with
+//! the same key and the same bytes. *What if the result stays unknown?* The row says so, nothing more is
+//! sent, and a person settles it with the evidence.
+//!
+//! # Where the boundary is
+//!
+//! The idempotency key lies on the tool, not on the orchestrator (R64, R67). A graph, an agent or a queue
+//! may be atomic about its own state and run a step again from its first line: the call that the step
+//! made has happened all the same, and no orchestrator can take an effect back (R65, R66, R68). So nothing
+//! is asked of a caller but to ask, as often as it likes. No decision is a model's: it can neither choose
+//! nor see a key, and what it hears is never more than the row (R60).
+//!
+//! What a provider promises stands in its profile as data: for how long it honours a key, how long a
+//! request may take to settle, when a search shows it (R36).
+//!
 //! # Two pure hearts
 //!
 //! [`domain::transition::transition`]: operation + event + now → a step or a typed refusal. Engine,

@@ -12,6 +12,7 @@ mod desk;
 mod evidence;
 mod facts;
 mod pages;
+mod rows;
 mod schema;
 mod text;
 mod unique;
@@ -98,6 +99,7 @@ async fn audit(
     tolerate(schema::integrity(conn, &layout, found).await, found)?;
     tolerate(text::check(conn, &layout, found).await, found)?;
     tolerate(desk::check(conn, &layout, found).await, found)?;
+    tolerate(rows::check(conn, &layout, found).await, found)?;
     if !layout.has_history() {
         let what = "the rows were not checked: a table or column they need is missing";
         found.add(None, "schema", what);
@@ -106,8 +108,8 @@ async fn audit(
     let accepted = tolerate(clock_accepted(conn).await, found)?.unwrap_or(false);
     tolerate(unique::check(conn, found).await, found)?;
     let mut operations = 0;
-    let rows = walk(conn, found, accepted, &mut operations).await;
-    tolerate(rows, found)?;
+    let walked = walk(conn, found, accepted, &mut operations).await;
+    tolerate(walked, found)?;
     tolerate(calls::without_row(conn, accepted, found).await, found)?;
     tolerate(calls::gone(conn, found).await, found)?;
     tolerate(calls::stale(conn, now, found).await, found)?;
