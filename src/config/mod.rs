@@ -33,6 +33,7 @@ use crate::engine::EngineConfig;
 pub use env::Env;
 pub use notify::{NotifySection, WebhookAt, WebhookFormat};
 pub use paths::{Paths, ledger_path, os_user};
+pub use provider::OrdersBy;
 pub use secret::{KeySource, Secret, SecretError};
 pub use units::{duration, show_duration, show_rate};
 
@@ -76,6 +77,8 @@ pub struct ProviderSection {
     pub profile: Profile,
     /// The account the ledger is bound to; asked of the provider where it is not set.
     pub account: Option<String>,
+    /// Who knows which payment an order was paid with.
+    pub resolve: OrdersBy,
 }
 
 /// A kind of provider that this version speaks to.
