@@ -110,6 +110,9 @@ fn what_is_shown_reads_back_to_the_same() {
         api_key_file = "/run/keys/a \"b\""
         settle_time = "500ms"
         account = "acct_1"
+        resolve = { command = ["/usr/bin/find \"it\"", "{order_id}"] }
+        [providers.other]
+        resolve = { table = "/var/lib/x/orders.toml" }
         [tools.issue_refund]
         provider = "shop"
         repeat = "open"
@@ -184,6 +187,13 @@ const MISTAKES: &[Mistake] = &[
     ("[ledger]\nbusy_timeout = \"5s\"", 2, "ledger.busy_timeout", "not in this version", "remove"),
     ("[providers.stripe]\nread_rate = 5", 2, "providers.stripe.read_rate", "not a rate", "5/s"),
     ("[providers.stripe]\nwebhook_secret_env = \"X\"", 2, "providers.stripe.webhook_secret_env", "not in this version", "remove"),
+    ("[providers.stripe]\nresolve = \"magic\"", 2, "providers.stripe.resolve", "not known", "orders.csv"),
+    ("[providers.stripe]\nresolve = {}", 2, "providers.stripe.resolve", "neither table nor command", "orders.csv"),
+    ("[providers.stripe]\nresolve = { table = \"orders.csv\" }", 2, "providers.stripe.resolve.table", "absolute", "from /"),
+    ("[providers.stripe]\nresolve = { command = [\"find\"] }", 2, "providers.stripe.resolve.command[0]", "absolute", "/path/to/program"),
+    ("[providers.stripe]\nresolve = { command = \"/bin/find\" }", 2, "providers.stripe.resolve.command", "not a list", "brackets"),
+    ("[providers.stripe]\nresolve = { table = \"/a\", command = [\"/b\"] }", 2, "providers.stripe.resolve.command", "beside table", "keep one"),
+    ("[providers.stripe]\nresolve = { table = \"/a\", shell = true }", 2, "providers.stripe.resolve.shell", "not known", "table, command"),
     ("[tools.issue_refund]\nmax_identical_calls = 5", 2, "tools.issue_refund.max_identical_calls", "not in this version", "remove"),
     ("[ui]\nkeys = \"x\"", 2, "ui.keys", "not in this version", "remove"),
     ("[ui]\nlanguage = \"de\"", 2, "ui.language", "de", "en, ru"),

@@ -117,7 +117,7 @@ fn one_refund_is_one_and_the_limit_is_ours() {
 /// The first answer is lost and the key is ignored: two refunds. The row was closed by the second one; the
 /// first look finds both, flags the row, and the order stands still.
 #[test]
-fn a_second_effect_behind_a_closed_row_is_found_and_flagged_m36() {
+fn a_second_effect_behind_a_closed_row_is_found_and_flagged_m36_m59() {
     let Some(peer) = Peer::localstripe("a second effect behind a closed row") else {
         return;
     };

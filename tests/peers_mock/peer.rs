@@ -33,7 +33,7 @@ impl Peer {
         ];
         match install::python(&packages) {
             Ok(python) => Some(Self::start(
-                Command::new(python).arg(here("localstripe.py")),
+                Command::new(python).arg(here("serve_localstripe.py")),
             )),
             Err(why) => {
                 skipped(what, &why);
@@ -49,7 +49,9 @@ impl Peer {
                 let modules = dir.join("node_modules");
                 let mut command = Command::new("node");
                 Some(Self::start(
-                    command.arg(here("stateful.cjs")).env("NODE_PATH", modules),
+                    command
+                        .arg(here("serve_stateful.cjs"))
+                        .env("NODE_PATH", modules),
                 ))
             }
             Err(why) => {

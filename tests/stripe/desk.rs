@@ -61,7 +61,13 @@ pub fn made(seen: &Seen, id: &str, status: &str) -> Value {
 
 /// The honest answer to a refund request; the list shows it.
 pub fn honest(seen: &Seen, books: &Books) -> Act {
-    let refund = made(seen, "re_1", "succeeded");
+    // Each payment's refund is one of its own (I17).
+    let id = if seen.body.contains("pi_1") {
+        "re_1"
+    } else {
+        "re_2"
+    };
+    let refund = made(seen, id, "succeeded");
     books.keep(refund.clone());
     reply(200, &refund.to_string())
 }
@@ -172,7 +178,13 @@ async fn serve(books: Arc<Books>, answers: Arc<Answers>) -> Server {
             "/v1/charges/ch_1" => reply(200, &charge("pi_1").to_string()),
             "/v1/refunds" if *books.mute.lock().expect("books") => reply(503, "{}"),
             "/v1/refunds" => {
-                let refunds = books.refunds.lock().expect("books").clone();
+                let mut refunds = books.refunds.lock().expect("books").clone();
+                let of = |r: &Value| {
+                    r["payment_intent"]
+                        .as_str()
+                        .is_some_and(|p| query.contains(p))
+                };
+                refunds.retain(of);
                 let list = json!({"object": "list", "data": refunds, "has_more": false});
                 reply(200, &list.to_string())
             }

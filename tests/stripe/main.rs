@@ -16,6 +16,8 @@
 mod advice;
 mod arbitrary;
 mod attempts;
+#[path = "../common/cli.rs"]
+mod cli;
 #[path = "../common/mod.rs"]
 mod common;
 mod desk;

@@ -20,6 +20,7 @@ use samekey::provider::{Provider, ReadError, Ready, ResolveError, ResolveQuery};
 use serde_json::json;
 
 use crate::VERSION;
+use crate::cli::{Home, KEY, simulator};
 use crate::common::world::{World, refund, terms};
 use crate::desk::{Desk, honest};
 use crate::reads;
@@ -222,4 +223,107 @@ async fn a_ledger_of_one_account_refuses_another_s10() {
     assert!(format!("{said:?}").contains("acct_other"), "{said:?}");
     let seen: Vec<_> = desk.server.requests().into_iter().map(|s| s.line).collect();
     assert_eq!(seen, ["GET /v1/account"]);
+}
+
+/// S10, by the program itself: its ledger has seen the simulator, and then the configuration is a live one.
+/// One sentence says so, and nothing is opened. (Nothing is sent either: this runs without a network.)
+#[tokio::test(flavor = "multi_thread")]
+async fn a_simulators_ledger_refuses_a_live_configuration_s10() {
+    let sim = simulator("honest").await;
+    let mut home = Home::with_provider(&sim.base_url(), "");
+    let ask = |order: &'static str| {
+        let args = [
+            "submit",
+            "issue_refund",
+            "--run",
+            "--json",
+            "--arg",
+            "amount=38.00",
+            "--arg",
+        ];
+        [&args[..], &["currency=usd", "--arg", order]].concat()
+    };
+    assert_eq!(home.ok(0, &ask("order_id=1")).json()["status"], "refunded");
+    home.config("[providers.stripe]\nbase_url = \"https://api.stripe.com\"\n");
+    for (key, mode) in [("sk_live_never_shown_1", "live"), (KEY, "test")] {
+        home.set("STRIPE_API_KEY", key);
+        let said = home.ok(1, &ask("order_id=2"));
+        let result = said.json();
+        assert_eq!(result["status"], "rejected", "{result}");
+        let reason = result["reason"].as_str().expect("a reason");
+        assert!(
+            reason.contains("the ledger was written for stripe (simulator, "),
+            "{reason}"
+        );
+        assert!(
+            reason.contains(&format!("this configuration is stripe ({mode}, ")),
+            "{reason}"
+        );
+        assert!(
+            !said.stdout.contains(key) && !said.stderr.contains(key),
+            "I30"
+        );
+    }
+    assert_eq!(
+        home.json(&["ops", "list"]).as_array().map(Vec::len),
+        Some(1)
+    );
+    // A live key with the simulator's address does not even get that far.
+    let mut home = Home::with_provider(&sim.base_url(), "");
+    home.set("STRIPE_API_KEY", "sk_live_never_shown_1");
+    let refused = home.ok(2, &ask("order_id=3"));
+    assert!(
+        refused
+            .stderr
+            .contains("a live key is not sent to a simulator"),
+        "{refused:?}"
+    );
+    sim.stop().await;
+}
+
+/// S10, the reverse: a ledger that was written with a live key refuses the simulator, which hears nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_live_ledger_refuses_a_simulator_s10() {
+    let sim = simulator("honest").await;
+    let home = Home::with_provider(&sim.base_url(), "");
+    let queue = [
+        "submit",
+        "issue_refund",
+        "--arg",
+        "order_id=1",
+        "--arg",
+        "amount=1",
+        "--arg",
+        "currency=usd",
+    ];
+    home.ok(0, &queue);
+    let terms = Arc::new(std::collections::BTreeMap::new());
+    let path = format!("sqlite:{}", home.ledger().display());
+    let mode = samekey::ledger::sqlite::OpenMode::Engine;
+    let ledger = samekey::ledger::sqlite::SqliteLedger::open(&path, mode, terms, Clock::system());
+    let ledger = ledger.await.expect("the ledger");
+    let stamp = Stamp {
+        provider: "stripe".parse().expect("a name"),
+        origin: "https://api.stripe.com".into(),
+        account: Some("acct_1".into()),
+        mode: "live".into(),
+    };
+    samekey::ledger::Ledger::bind(&ledger, &stamp)
+        .await
+        .expect("bound");
+    samekey::ledger::Ledger::close(&ledger).await;
+    let said = home
+        .ok(1, &[&queue[..], &["--run", "--json"]].concat())
+        .json();
+    let reason = said["reason"].as_str().expect("a reason");
+    assert!(
+        reason.contains("written for stripe (live, acct_1)"),
+        "{reason}"
+    );
+    assert!(
+        reason.contains("this configuration is stripe (simulator, "),
+        "{reason}"
+    );
+    assert!(sim.requests().is_empty(), "{:?}", sim.requests());
+    sim.stop().await;
 }
