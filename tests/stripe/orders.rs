@@ -169,6 +169,8 @@ async fn a_hostile_answer_of_a_command_is_one_clear_refusal_i31_i33() {
         "printf 'pi_'; head -c 300 /dev/zero | tr '\\0' a",
         "head -c 9000000 /dev/zero | tr '\\0' '\\n'; echo pi_1",
         "echo 'sk_test_abcdef'",
+        // What is kept of it names one id, but that is not all of it.
+        r"printf pi_1; head -c 5000 /dev/zero | tr '\0' '\n'; echo pi_2",
     ] {
         let (resolved, seen) = resolve(World::new(), &script(&dir, said), "4417").await;
         let why = refused(&resolved);
