@@ -8,7 +8,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::worker::{self, Left, Shared, raised};
-use super::{EngineDeps, EngineError, EngineHealth, EngineState, fresh_id, sweeper};
+use super::{
+    EngineDeps, EngineError, EngineHealth, EngineState, events, fresh_id, reconciler, sweeper,
+};
 use crate::domain::Instant;
 use crate::domain::ids::{AgentName, CallId};
 use crate::domain::tool_call::ToolResult;
@@ -124,6 +126,11 @@ async fn supervise(
         let (shared, health) = (Arc::clone(&shared), health.clone());
         async move { beat(&shared, &health, started_at).await }
     });
+    if shared.deps.config.reconcile {
+        let (one, other) = (Arc::clone(&shared), Arc::clone(&shared));
+        keepers.spawn(async move { events::keep(&one).await });
+        keepers.spawn(async move { reconciler::keep(&other).await });
+    }
     let mut calls = JoinSet::new();
     tokio::select! {
         () = dispatch(&shared, &health, &mut calls, &aborting) => {}

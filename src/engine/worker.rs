@@ -73,7 +73,7 @@ impl Shared {
     }
 
     /// Binds the ledger to the provider, once per engine, before anything can be sent.
-    async fn bind(&self, provider: &SharedProvider) -> Result<(), LedgerError> {
+    pub(super) async fn bind(&self, provider: &SharedProvider) -> Result<(), LedgerError> {
         let mut bound = self.bound.lock().await;
         if bound.contains(provider.name()) {
             return Ok(());

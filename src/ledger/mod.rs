@@ -7,6 +7,7 @@
 mod audit;
 mod notice;
 pub mod query;
+mod recovery;
 mod row;
 pub mod sqlite;
 pub mod verify;
@@ -35,6 +36,9 @@ use crate::domain::tool_call::{RefundArguments, ToolCall, ToolResult};
 use crate::domain::transition::{Event, Refusal, Step};
 
 pub use notice::{Channel, Notice, NoticeCounts, Went};
+pub use recovery::{
+    EventCounts, EventLine, EventSource, EventWent, MAX_EVENT, NewEvent, Recovery, StoredEvent, Trouble, Watched,
+};
 pub use query::{
     AuditPage, AuditQuery, AuditRow, Audited, BucketSeen, CallPage, CallQuery, Counts, Detail,
     Filter, Listed, Mark, Page, PageQuery, Sort, Tab,
@@ -301,6 +305,11 @@ pub trait Ledger: Send + Sync {
     /// Tells of open rows whose key runs out soon, once per deadline; answers of how many.
     async fn tell_expiring(&self) -> Result<u64, LedgerError>;
     async fn notice_counts(&self) -> Result<NoticeCounts, LedgerError>;
+
+    // --- what was missed ---------------------------------------------------------------------------
+
+    /// The provider's events, and the rows that are looked after.
+    fn recovery(&self) -> &dyn Recovery;
 
     // --- reading -----------------------------------------------------------------------------------
 
