@@ -132,6 +132,10 @@ pub enum Command {
     Tools(ToolsCommand),
     /// The simulated provider alone
     Sim(SimArgs),
+    /// The engine without a screen, and the provider's webhooks
+    Serve(ServeArgs),
+    /// Look at every unsettled row once, and fetch the events that were missed; only reads at the provider
+    Reconcile(ReconcileArgs),
     /// What happened: outcomes, money, time to resolution
     Report(ReportArgs),
     /// Audit the ledger against every invariant; read-only
@@ -172,6 +176,9 @@ pub struct DemoArgs {
     /// Fill the ledger with so many rows first
     #[arg(long, value_name = "N")]
     pub rows: Option<u32>,
+    /// Also look at rows that nobody asks about, as a real engine does
+    #[arg(long)]
+    pub reconcile: bool,
     /// No screen: run to quiescence and print a summary
     #[arg(long)]
     pub headless: bool,
@@ -434,6 +441,22 @@ pub struct SimArgs {
     /// Its clock runs so many times as fast
     #[arg(long, value_name = "X", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub speed: u32,
+}
+
+/// `serve`.
+#[derive(Clone, Debug, Args)]
+pub struct ServeArgs {
+    /// Where to listen, on this machine; port 0 picks a free one
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7717")]
+    pub listen: SocketAddr,
+}
+
+/// `reconcile`.
+#[derive(Clone, Debug, Args)]
+pub struct ReconcileArgs {
+    /// One run, and its result
+    #[arg(long, required = true)]
+    pub once: bool,
 }
 
 /// `clock`.
