@@ -40,8 +40,13 @@ async fn told(cx: &Context, desk: &Desk) -> Result<Exit, Failure> {
     } else {
         cx.out.text(&as_text(&found, &done, &counts, &lines))?;
     }
-    let silent = done.looked.is_empty() && !(done.unanswered.is_empty() && done.troubles.is_empty());
-    Ok(if silent { Exit::Unreachable } else { Exit::Done })
+    let silent =
+        done.looked.is_empty() && !(done.unanswered.is_empty() && done.troubles.is_empty());
+    Ok(if silent {
+        Exit::Unreachable
+    } else {
+        Exit::Done
+    })
 }
 
 /// The rows that were looked at, sorted by what was found.
@@ -76,7 +81,11 @@ impl<'a> Found<'a> {
             }),
             unmatched: with(|v| matches!(v, None | Some(Verdict::Absent))),
             ambiguous: with(|v| matches!(v, Some(Verdict::Ambiguous | Verdict::SecondEffect))),
-            contradicted: rows.iter().copied().filter(|r| r.contradicted.is_some()).collect(),
+            contradicted: rows
+                .iter()
+                .copied()
+                .filter(|r| r.contradicted.is_some())
+                .collect(),
             ageing: old.map(|(r, age)| (r, age.as_secs())).collect(),
         }
     }
@@ -173,7 +182,11 @@ fn as_text(
     );
     for event in lines {
         let why = event.reason.as_ref().map_or("", |r| r.as_str());
-        let _ = writeln!(out, "  {}  {}  {}: {why}", event.state, event.id, event.kind);
+        let _ = writeln!(
+            out,
+            "  {}  {}  {}: {why}",
+            event.state, event.id, event.kind
+        );
     }
     for (provider, why) in &done.troubles {
         let _ = writeln!(out, "  the events of {provider} could not be listed: {why}");

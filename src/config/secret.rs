@@ -163,11 +163,18 @@ mod tests {
 
     #[test]
     fn several_secrets_are_good_while_one_is_exchanged_s54() {
-        let env = Env::fixed([("ONE", "whsec_a"), ("TWO", "whsec_a, whsec_b"), ("NONE", " , ")]);
+        let env = Env::fixed([
+            ("ONE", "whsec_a"),
+            ("TWO", "whsec_a, whsec_b"),
+            ("NONE", " , "),
+        ]);
         let of = |name: &str| KeySource::Env(name.to_owned()).read_several(&env);
         assert_eq!(of("ONE").expect("one").len(), 1);
         let two = of("TWO").expect("two");
-        assert_eq!(two.iter().map(Secret::expose).collect::<Vec<_>>(), ["whsec_a", "whsec_b"]);
+        assert_eq!(
+            two.iter().map(Secret::expose).collect::<Vec<_>>(),
+            ["whsec_a", "whsec_b"]
+        );
         assert_eq!(of("NONE"), Err(SecretError::Malformed("NONE".to_owned())));
         assert_eq!(of("GONE"), Err(SecretError::NotSet("GONE".to_owned())));
     }

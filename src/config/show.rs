@@ -91,7 +91,11 @@ fn provider(out: &mut String, name: &str, p: &ProviderSection) -> fmt::Result {
     match &p.webhook_secret {
         Some(KeySource::Env(name)) => writeln!(out, "webhook_secret_env = {}", quoted(name))?,
         Some(KeySource::File(path)) => {
-            writeln!(out, "webhook_secret_file = {}", quoted(&path.to_string_lossy()))?;
+            writeln!(
+                out,
+                "webhook_secret_file = {}",
+                quoted(&path.to_string_lossy())
+            )?;
         }
         None => {}
     }

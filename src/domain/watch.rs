@@ -36,7 +36,11 @@ pub fn next_look(
             let next = later(now, wait.min(MOST));
             // The first look that can prove anything is not missed by a growing wait.
             let proves = row.last_authorised_at.map(|at| profile.decidable_at(at));
-            Some(proves.filter(|at| now < *at).map_or(next, |at| next.min(at)))
+            Some(
+                proves
+                    .filter(|at| now < *at)
+                    .map_or(next, |at| next.min(at)),
+            )
         }
         Status::Succeeded | Status::Failed => {
             let closed_at = row.closed_at?;

@@ -250,7 +250,9 @@ async fn charge(
     let recovery = shared.deps.ledger.recovery();
     let rows = recovery.unsettled_on(&stored.provider, payment).await?;
     let Some(first) = rows.first().cloned() else {
-        return Ok(EventWent::Ignored { why: "nothing_open" });
+        return Ok(EventWent::Ignored {
+            why: "nothing_open",
+        });
     };
     if stored.repeats {
         let (operation, note) = (first, Some("nothing_new"));

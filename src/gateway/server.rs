@@ -141,7 +141,10 @@ async fn serve(listener: TcpListener, routes: Router, mut stop: oneshot::Receive
     };
     drop(listener);
     let limit = limit.unwrap_or_default();
-    if tokio::time::timeout(limit, graceful.shutdown()).await.is_err() {
+    if tokio::time::timeout(limit, graceful.shutdown())
+        .await
+        .is_err()
+    {
         tracing::warn!("connections were cut off");
     }
     connections.shutdown().await;

@@ -78,7 +78,11 @@ fn parse(header: &str) -> Option<(&str, Vec<[u8; 32]>)> {
 
 /// 64 hexadecimal digits.
 fn bytes(hex: &str) -> Option<[u8; 32]> {
-    let digit = |b: &u8| char::from(*b).to_digit(16).and_then(|d| u8::try_from(d).ok());
+    let digit = |b: &u8| {
+        char::from(*b)
+            .to_digit(16)
+            .and_then(|d| u8::try_from(d).ok())
+    };
     if hex.len() != 64 {
         return None;
     }
@@ -134,7 +138,10 @@ mod tests {
         let header = format!("t=1492774577,v1={KNOWN},v0=00");
         let body = br#"{"a":1}"#;
         assert_eq!(verify(&secret, &header, body, at(1_492_774_577)), Ok(()));
-        assert_eq!(sign(&secret[0], body, at(1_492_774_577)), format!("t=1492774577,v1={KNOWN}"));
+        assert_eq!(
+            sign(&secret[0], body, at(1_492_774_577)),
+            format!("t=1492774577,v1={KNOWN}")
+        );
         assert_eq!(
             verify(&secret, &header, br#"{"a": 1}"#, at(1_492_774_577)),
             Err(Refused::Wrong)
@@ -156,10 +163,18 @@ mod tests {
             format!("{good}{}", ",v0=0".repeat(2000)),
         ];
         for header in bad {
-            assert_eq!(verify(&secret, &header, b"x", at(1_000)), Err(Refused::Malformed), "{header}");
+            assert_eq!(
+                verify(&secret, &header, b"x", at(1_000)),
+                Err(Refused::Malformed),
+                "{header}"
+            );
         }
         for header in ["t=1000", "t=1000,v1=", "t=1000,v1=zz", "t=1000,v1=00é"] {
-            assert_eq!(verify(&secret, header, b"x", at(1_000)), Err(Refused::Wrong), "{header}");
+            assert_eq!(
+                verify(&secret, header, b"x", at(1_000)),
+                Err(Refused::Wrong),
+                "{header}"
+            );
         }
         assert_eq!(verify(&[], &good, b"x", at(1_000)), Err(Refused::Wrong));
     }

@@ -52,8 +52,14 @@ enum Not {
 impl IntoResponse for Not {
     fn into_response(self) -> Response {
         let (status, title) = match self {
-            Self::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "the body is too large".to_owned()),
-            Self::TooSlow => (StatusCode::REQUEST_TIMEOUT, "the body came too slowly".to_owned()),
+            Self::TooLarge => (
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "the body is too large".to_owned(),
+            ),
+            Self::TooSlow => (
+                StatusCode::REQUEST_TIMEOUT,
+                "the body came too slowly".to_owned(),
+            ),
             Self::Broken => (StatusCode::BAD_REQUEST, "the body broke off".to_owned()),
             Self::Signed(why) => (StatusCode::BAD_REQUEST, why.to_string()),
             Self::Stored => (
@@ -68,10 +74,7 @@ impl IntoResponse for Not {
 }
 
 /// The route.
-pub(super) async fn receive(
-    State(intake): State<Arc<Intake>>,
-    request: Request<Body>,
-) -> Response {
+pub(super) async fn receive(State(intake): State<Arc<Intake>>, request: Request<Body>) -> Response {
     match take(&intake, request).await {
         Ok(new) => {
             let kind = [(header::CONTENT_TYPE, "application/json")];
@@ -95,14 +98,18 @@ async fn take(intake: &Intake, request: Request<Body>) -> Result<bool, Not> {
     let (Some(header), None) = (headers.next(), headers.next()) else {
         return Err(Not::Signed(Refused::Missing));
     };
-    let header = header.to_str().map_err(|_| Not::Signed(Refused::Malformed))?;
+    let header = header
+        .to_str()
+        .map_err(|_| Not::Signed(Refused::Malformed))?;
     let endpoint = signed_for(&intake.endpoints, header, &body, now).map_err(Not::Signed)?;
     let provider = &endpoint.provider;
     let read = provider.read_event(&body);
     let kept = provider.storable(&body);
     let Some(event) = NewEvent::of(provider.name(), EventSource::Webhook, &read, &kept) else {
         // Of another kind: it is acknowledged so that it does not come again.
-        debug_assert!(matches!(read, EventRead::Other) || kept.len() > MAX_EVENT || kept.is_empty());
+        debug_assert!(
+            matches!(read, EventRead::Other) || kept.len() > MAX_EVENT || kept.is_empty()
+        );
         return Ok(false);
     };
     let stored = intake.ledger.recovery().accept_event(event).await;

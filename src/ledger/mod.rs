@@ -36,12 +36,13 @@ use crate::domain::tool_call::{RefundArguments, ToolCall, ToolResult};
 use crate::domain::transition::{Event, Refusal, Step};
 
 pub use notice::{Channel, Notice, NoticeCounts, Went};
-pub use recovery::{
-    EventCounts, EventLine, EventSource, EventWent, MAX_EVENT, NewEvent, Recovery, StoredEvent, Trouble, Watched,
-};
 pub use query::{
     AuditPage, AuditQuery, AuditRow, Audited, BucketSeen, CallPage, CallQuery, Counts, Detail,
     Filter, Listed, Mark, Page, PageQuery, Sort, Tab,
+};
+pub use recovery::{
+    EventCounts, EventLine, EventSource, EventWent, MAX_EVENT, NewEvent, Recovery, StoredEvent,
+    Trouble, Watched,
 };
 
 /// A shared handle on a ledger.

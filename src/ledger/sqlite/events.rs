@@ -106,9 +106,7 @@ pub(super) async fn went(
         EventWent::Quarantined { why, operation } => {
             ("quarantined", Some(why.into()), operation, now)
         }
-        EventWent::Later { wait, why } => {
-            ("waiting", Some(why), None, micros(later(tx.now, wait)))
-        }
+        EventWent::Later { wait, why } => ("waiting", Some(why), None, micros(later(tx.now, wait))),
     };
     let sql = "UPDATE provider_events SET state = ?1, reason = ?2, operation_id = coalesce(operation_id, ?3), next_at = ?4,
                    settled_at = CASE WHEN ?1 = 'waiting' THEN NULL ELSE ?5 END,
@@ -130,8 +128,7 @@ pub(super) async fn went(
 
 /// What waits is due now.
 pub(super) async fn hurry(tx: &mut Tx<'_>) -> Result<(), LedgerError> {
-    let sql =
-        "UPDATE provider_events SET next_at = ?1 WHERE state = 'waiting' AND next_at > ?1";
+    let sql = "UPDATE provider_events SET next_at = ?1 WHERE state = 'waiting' AND next_at > ?1";
     sqlx::query(sql)
         .bind(micros(tx.now))
         .execute(&mut *tx.conn)
@@ -283,7 +280,8 @@ pub(super) async fn note_reading(
         Ok(read_to) => (Some(micros(read_to)), None),
         Err(why) => (None, Some(why)),
     };
-    let sql = "INSERT INTO event_readings (provider, read_to, read_at, trouble) VALUES (?1, ?2, ?3, ?4)
+    let sql =
+        "INSERT INTO event_readings (provider, read_to, read_at, trouble) VALUES (?1, ?2, ?3, ?4)
                ON CONFLICT (provider) DO UPDATE SET read_to = coalesce(excluded.read_to, read_to),
                read_at = excluded.read_at, trouble = excluded.trouble";
     sqlx::query(sql)

@@ -118,7 +118,10 @@ fn refund(object: &[u8]) -> Option<About> {
 fn charge(object: &[u8]) -> Option<About> {
     let charge: Charge = wire::parse(object).filter(|c: &Charge| c.object == "charge")?;
     // A charge without a payment intent is its own payment.
-    let payment = charge.payment_intent.as_ref().map_or(&*charge.id, Named::id);
+    let payment = charge
+        .payment_intent
+        .as_ref()
+        .map_or(&*charge.id, Named::id);
     Some(About::Charge {
         payment: wire::name(payment, PaymentId::parse)?,
         id: wire::name(&charge.id, ChargeId::parse)?,
@@ -147,11 +150,15 @@ impl Reader {
             });
             let path = format!("{first}{}", after.unwrap_or_default());
             let page: Page<Box<RawValue>> = self.page(&path).await?;
-            let ids = page.data.iter().map(|event| {
-                wire::parse::<Thing>(event.get().as_bytes()).map(|thing| thing.id)
-            });
+            let ids = page
+                .data
+                .iter()
+                .map(|event| wire::parse::<Thing>(event.get().as_bytes()).map(|thing| thing.id));
             let last = ids.last().flatten();
-            let events = page.data.iter().map(|event| event.get().as_bytes().to_vec());
+            let events = page
+                .data
+                .iter()
+                .map(|event| event.get().as_bytes().to_vec());
             list.events.extend(events);
             if !page.has_more {
                 list.complete = true;
@@ -219,7 +226,11 @@ mod tests {
         };
         let object = object.as_ref().expect("readable");
         assert_eq!((id.as_str(), object.amount_minor), ("re_1", 3800));
-        for request in [json!(null), json!("req_1"), json!({"id": null, "idempotency_key": null})] {
+        for request in [
+            json!(null),
+            json!("req_1"),
+            json!({"id": null, "idempotency_key": null}),
+        ] {
             let EventRead::Event(event) = of(&json!({ "request": request })) else {
                 unreachable!("{request}");
             };
@@ -234,7 +245,10 @@ mod tests {
             other => unreachable!("{other:?}"),
         };
         let one = digest(json!({}));
-        assert_eq!(one, digest(json!({"id": "evt_2", "created": 1_700_000_009})));
+        assert_eq!(
+            one,
+            digest(json!({"id": "evt_2", "created": 1_700_000_009}))
+        );
         assert_ne!(one, digest(json!({"type": "refund.created"})));
     }
 
@@ -254,16 +268,23 @@ mod tests {
         for with in bad {
             assert!(matches!(of(&with), EventRead::Unreadable(_)), "{with}");
         }
-        let twice = event(&json!({})).to_string().replacen("\"id\"", "\"id\":\"evt_9\",\"id\"", 1);
+        let twice = event(&json!({}))
+            .to_string()
+            .replacen("\"id\"", "\"id\":\"evt_9\",\"id\"", 1);
         assert!(matches!(read(twice.as_bytes()), EventRead::Unreadable(_)));
-        let deep = format!("{{\"object\":\"event\",\"data\":{{\"object\":{}1{}}}}}", "[".repeat(10_000), "]".repeat(10_000));
+        let deep = format!(
+            "{{\"object\":\"event\",\"data\":{{\"object\":{}1{}}}}}",
+            "[".repeat(10_000),
+            "]".repeat(10_000)
+        );
         assert!(matches!(read(deep.as_bytes()), EventRead::Unreadable(_)));
         assert!(matches!(read(b"\xff{}"), EventRead::Unreadable(_)));
     }
 
     #[test]
     fn a_refund_of_an_unknown_shape_is_still_named() {
-        let strange = json!({"data": {"object": {"object": "refund", "id": "re_1", "amount": "38.00"}}});
+        let strange =
+            json!({"data": {"object": {"object": "refund", "id": "re_1", "amount": "38.00"}}});
         let EventRead::Event(event) = of(&strange) else {
             unreachable!("it names its refund");
         };
