@@ -1,5 +1,5 @@
 //! `reconcile --once`: every unsettled row looked at, missed events fetched, and what that came to.
-//! Tests: `tests/reconcile_cli.rs`.
+//! Tests: `tests/reconcile/cli.rs`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

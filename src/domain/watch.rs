@@ -2,7 +2,7 @@
 //!
 //! It grows, so that a row that stays unknown costs one read a day in the end, and it ends for closed rows
 //! after thirty days: later reversals do not come by the provider's word (S36). No look ever fails a row
-//! (I16). Tests: below, `tests/reconcile.rs`.
+//! (I16). Tests: below, `tests/reconcile/`.
 
 use std::time::Duration;
 

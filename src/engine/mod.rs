@@ -3,7 +3,7 @@
 //! Owns: when something is sent (connect, authorise, check again, write), waiting between attempts,
 //! leases, the sweep of deadlines, bringing missed outcomes back, a clean stop. Never: decides about money (`domain` does), talks to
 //! a screen, or sends without a committed attempt. A killed engine loses nothing: its calls are taken
-//! over when their lease ends. Tests: `tests/engine.rs`, `tests/reconcile.rs`,
+//! over when their lease ends. Tests: `tests/engine.rs`, `tests/reconcile/`,
 //! `tests/webhooks/`.
 
 mod drive;
@@ -26,7 +26,7 @@ use crate::ledger::{LedgerError, SharedLedger};
 use crate::provider::SharedProvider;
 
 pub use lots::Lots;
-pub use reconciler::{Reconciled, reconcile};
+pub use reconciler::{Reconciled, reconcile, work_off_events};
 pub use supervise::{Engine, run_call};
 
 /// What an engine needs of the world.

@@ -4,7 +4,7 @@
 //! days (M6); the events that no webhook brought (S47); and that all of it stays within the read budget,
 //! of which people's own lookups always get their part. Never: sends anything but reads, closes a row itself
 //! or fails one by time (I16): `domain::transition` closes on `confirmed`, follows our own pending object,
-//! flags what contradicts. Tests: `tests/reconcile.rs`.
+//! flags what contradicts. Tests: `tests/reconcile/`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -344,6 +344,22 @@ const PAGE: u32 = 200;
 /// After so many rows in a row without an answer nobody is asked any more.
 const SILENT: u32 = 3;
 
+fn alone(deps: EngineDeps) -> Shared {
+    // Nobody stops it but whoever drops the run.
+    let (_stop, stopping) = watch::channel(false);
+    let engine = fresh_id(&deps.lots);
+    Shared::new(deps, engine, Arc::new(Semaphore::new(1)), stopping)
+}
+
+/// Works on the provider's events that are due, and nothing else; answers how many.
+///
+/// # Errors
+/// A ledger that cannot be reached.
+pub async fn work_off_events(deps: EngineDeps) -> Result<u64, LedgerError> {
+    deps.ledger.check().await?;
+    events::work_off(&alone(deps)).await
+}
+
 /// One run over everything, whatever its schedule says: missed events, waiting events, unsettled rows, and
 /// closed ones whose day has come.
 ///
@@ -351,9 +367,7 @@ const SILENT: u32 = 3;
 /// A ledger that cannot be reached, or whose clock cannot be trusted.
 pub async fn reconcile(deps: EngineDeps) -> Result<Reconciled, LedgerError> {
     deps.ledger.check().await?;
-    let (_stop, stopping) = watch::channel(false);
-    let engine = fresh_id(&deps.lots);
-    let shared = Shared::new(deps, engine, Arc::new(Semaphore::new(1)), stopping);
+    let shared = alone(deps);
     let recovery = shared.deps.ledger.recovery();
     let mut done = Reconciled::default();
     for (provider, recovered) in recover_all(&shared).await? {

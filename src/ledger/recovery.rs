@@ -2,7 +2,7 @@
 //! is looked at next.
 //!
 //! Owns: the shapes, and the steps as a trait of their own beside [`super::Ledger`]. Never: decides what an
-//! event or a look means. Tests: `tests/webhooks/`, `tests/reconcile.rs`, `tests/verify/`.
+//! event or a look means. Tests: `tests/webhooks/`, `tests/reconcile/`, `tests/verify/`.
 
 use std::time::Duration;
 

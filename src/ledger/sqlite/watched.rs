@@ -1,5 +1,5 @@
 //! The rows that are looked after, and when. Triggers enrol them; here one is taken, and put back for
-//! later or for good. Tests: `tests/reconcile.rs`.
+//! later or for good. Tests: `tests/reconcile/`.
 
 use std::sync::Arc;
 use std::time::Duration;
