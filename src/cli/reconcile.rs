@@ -40,8 +40,7 @@ async fn told(cx: &Context, desk: &Desk) -> Result<Exit, Failure> {
     } else {
         cx.out.text(&as_text(&found, &done, &counts, &lines))?;
     }
-    let silent =
-        done.looked.is_empty() && !(done.unanswered.is_empty() && done.troubles.is_empty());
+    let silent = done.looked.is_empty() && !done.unanswered.is_empty();
     Ok(if silent {
         Exit::Unreachable
     } else {

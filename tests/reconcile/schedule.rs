@@ -44,9 +44,9 @@ async fn looks_at_an_unknown_row_grow_apart_and_never_end_i16() {
     );
 }
 
-/// A running engine looks at what is due by itself, and closes on `confirmed`; L2.
+/// A running engine looks at what is due by itself, and closes on `confirmed`.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_running_engine_looks_by_itself_l2() {
+async fn a_running_engine_looks_by_itself() {
     let room = Room::new().await;
     let id = room.world.unknown("toolu_01", "4417", 3800).await;
     let refund = room.refund_of(&id, "re_1", "succeeded").await;
@@ -68,9 +68,9 @@ async fn a_running_engine_looks_by_itself_l2() {
     room.is_honest().await;
 }
 
-/// Two engines on one ledger look at a row once: what one has taken the other leaves; I28.
+/// Two engines on one ledger look at a row once: what one has taken the other leaves.
 #[tokio::test]
-async fn two_engines_do_not_look_at_a_row_twice_i28() {
+async fn two_engines_do_not_look_at_a_row_twice() {
     let room = Room::new().await;
     let id = room.world.unknown("toolu_01", "4417", 3800).await;
     let other = room.world.other().await;

@@ -42,7 +42,7 @@ async fn an_event_before_the_reply_makes_one_success_f03_m2() {
     room.is_honest().await;
 }
 
-/// A row that is refunded already: a note, nothing moves; F04, L6.
+/// A row that is refunded already: a note, nothing moves; F04.
 #[tokio::test]
 async fn an_event_of_a_saved_refund_is_a_note_f04() {
     let room = Room::new().await;
@@ -245,7 +245,7 @@ async fn a_pending_refund_follows_its_own_object_f24_s50() {
     }
 }
 
-/// Created, updated, failed in every order: the same evidence, verdict and alarm in the end; F61, S56, I24.
+/// Created, updated, failed in every order: the same evidence, verdict and alarm in the end; F61, S56.
 #[tokio::test]
 async fn every_order_of_events_ends_the_same_f61_s56() {
     let orders = [

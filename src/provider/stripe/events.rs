@@ -149,7 +149,11 @@ impl Reader {
                 format!("&{}", query.append_pair("starting_after", id).finish())
             });
             let path = format!("{first}{}", after.unwrap_or_default());
-            let page: Page<Box<RawValue>> = self.page(&path).await?;
+            let page: Result<Page<Box<RawValue>>, _> = self.page(&path).await;
+            // The query tells a reader nothing.
+            let page = page.map_err(|why| {
+                ReadError(SafeText::new(&why.0.as_str().replace(&path, "/v1/events")))
+            })?;
             let ids = page
                 .data
                 .iter()
