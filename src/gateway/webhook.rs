@@ -105,13 +105,12 @@ async fn take(intake: &Intake, request: Request<Body>) -> Result<bool, Not> {
     let provider = &endpoint.provider;
     let read = provider.read_event(&body);
     let kept = provider.storable(&body);
-    let Some(event) = NewEvent::of(provider.name(), EventSource::Webhook, &read, &kept) else {
+    if read == EventRead::Other {
         // Of another kind: it is acknowledged so that it does not come again.
-        debug_assert!(
-            matches!(read, EventRead::Other) || kept.len() > MAX_EVENT || kept.is_empty()
-        );
         return Ok(false);
-    };
+    }
+    let event = NewEvent::of(provider.name(), EventSource::Webhook, &read, &kept);
+    let event = event.ok_or(Not::TooLarge)?;
     let stored = intake.ledger.recovery().accept_event(event).await;
     stored.map_err(|error| {
         tracing::error!(%error, "a webhook could not be stored");
