@@ -160,6 +160,10 @@ pub enum Command {
 
 /// `demo`.
 #[derive(Clone, Debug, Args)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag of its own on the command line"
+)]
 pub struct DemoArgs {
     /// What goes wrong; `--list` names them all
     #[arg(long, value_name = "NAME", default_value = "mixed")]

@@ -70,8 +70,7 @@ pub(super) fn variable_name(v: &Value<'_>, example: &str) -> Result<String, Conf
             ),
         ));
     }
-    if text.bytes().all(name) && !text.starts_with(|c: char| c.is_ascii_digit())
-    {
+    if text.bytes().all(name) && !text.starts_with(|c: char| c.is_ascii_digit()) {
         Ok(text.to_owned())
     } else {
         Err(v.error(

@@ -12,6 +12,7 @@ use super::worker::Shared;
 use crate::domain::evidence::{self, Bearing, ProviderObject, Source};
 use crate::domain::ids::{Actor, OperationId, ProviderRef};
 use crate::domain::provider_event::{About, EventRead, ProviderEvent};
+use crate::domain::text::SafeText;
 use crate::domain::transition::{Event, Lookup, Observed, Refusal};
 use crate::ledger::{EventWent, LedgerError, Stamp, StoredEvent};
 use crate::provider::SharedProvider;
@@ -104,7 +105,7 @@ fn foreign(
     stamp: &Stamp,
     provider: &SharedProvider,
 ) -> Option<&'static str> {
-    let account = event.account.as_ref().map(|a| a.as_str());
+    let account = event.account.as_ref().map(SafeText::as_str);
     if stamp.origin != provider.origin() || stamp.mode != provider.mode() {
         Some("bound_elsewhere")
     } else if event.live != (stamp.mode == "live") {

@@ -24,7 +24,12 @@ async fn an_unknown_row_whose_refund_exists_is_closed_m7() {
     let row = room.row(&id).await;
     assert_eq!(row.status, Status::Succeeded);
     assert_eq!(row.closed_by.as_deref(), Some("reconciler"));
-    assert_eq!(row.provider_ref.as_ref().map(|r| r.as_str()), Some("re_1"));
+    assert_eq!(
+        row.provider_ref
+            .as_ref()
+            .map(samekey::domain::ids::ProviderRef::as_str),
+        Some("re_1")
+    );
     room.is_honest().await;
 }
 

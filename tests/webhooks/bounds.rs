@@ -44,7 +44,7 @@ async fn a_body_has_a_largest_size_i33() {
     let mut socket = TcpStream::connect(addr).await.expect("connected");
     let head = "POST /webhooks/stripe HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
     socket.write_all(head.as_bytes()).await.expect("written");
-    let piece = [b"8000\r\n", &[b'x'; 0x8000][..], b"\r\n"].concat();
+    let piece = format!("8000\r\n{}\r\n", "x".repeat(0x8000)).into_bytes();
     for _ in 0..16 {
         if socket.write_all(&piece).await.is_err() {
             break;

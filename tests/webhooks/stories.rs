@@ -36,7 +36,10 @@ async fn an_event_before_the_reply_makes_one_success_f03_m2() {
     assert_eq!(op.row.contradicted, None);
     assert_eq!(op.attempts.len(), 1);
     assert_eq!(
-        op.row.provider_ref.as_ref().map(|r| r.as_str()),
+        op.row
+            .provider_ref
+            .as_ref()
+            .map(samekey::domain::ids::ProviderRef::as_str),
         Some("re_4417_3800")
     );
     room.is_honest().await;
@@ -101,7 +104,9 @@ async fn a_timeout_and_then_an_event_link_the_providers_id_m7() {
     let row = room.row(&id).await;
     assert_eq!(row.status, Status::Succeeded);
     assert_eq!(
-        row.provider_ref.as_ref().map(|r| r.as_str()),
+        row.provider_ref
+            .as_ref()
+            .map(samekey::domain::ids::ProviderRef::as_str),
         Some("re_late")
     );
     assert_eq!(row.effect, Effect::Identified);
@@ -217,7 +222,9 @@ async fn a_second_object_with_our_metadata_is_flagged_and_the_link_stays_m59_s67
     let row = room.row(&id).await;
     assert_eq!(row.contradicted, Some(Contradiction::SecondEffect));
     assert_eq!(
-        row.provider_ref.as_ref().map(|r| r.as_str()),
+        row.provider_ref
+            .as_ref()
+            .map(samekey::domain::ids::ProviderRef::as_str),
         Some("re_4417_3800")
     );
     room.is_honest().await;

@@ -154,11 +154,9 @@ impl Reader {
             let page = page.map_err(|why| {
                 ReadError(SafeText::new(&why.0.as_str().replace(&path, "/v1/events")))
             })?;
-            let ids = page
-                .data
-                .iter()
-                .map(|event| wire::parse::<Thing>(event.get().as_bytes()).map(|thing| thing.id));
-            let last = ids.last().flatten();
+            let last = page.data.last();
+            let last = last.and_then(|e| wire::parse::<Thing>(e.get().as_bytes()));
+            let last = last.map(|thing| thing.id);
             let events = page
                 .data
                 .iter()
