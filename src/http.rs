@@ -30,6 +30,7 @@ use tokio_rustls::TlsConnector;
 
 pub use self::origin::Origin;
 use crate::clock::Clock;
+use crate::kill;
 
 /// Largest body that is read; larger ones count as broken off (I33).
 const MAX_BODY: usize = 2 * 1024 * 1024;
@@ -300,7 +301,11 @@ impl AsyncWrite for Watched {
     ) -> Poll<io::Result<usize>> {
         // Noted before the write: a write that failed may have sent a part.
         self.written.store(true, Ordering::Release);
-        Pin::new(&mut self.stream).poll_write(cx, buf)
+        let wrote = Pin::new(&mut self.stream).poll_write(cx, kill::share(buf));
+        if let Poll::Ready(Ok(count)) = &wrote {
+            kill::wrote(buf, *count);
+        }
+        wrote
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -36,7 +36,26 @@
 //! | [`demo`] | simulated customers, and the naive client to compare with | touches a real provider |
 //! | [`tui`] | the screen: a pure update, a pure view, effects at the edge | SQL, HTTP or waiting on its task |
 //! | [`cli`] | arguments, output, exit codes | rules |
-//! | [`clock`], [`config`], [`error`], [`telemetry`], `http` | time as a value, settings and secrets, failures, logs, one request on one connection | |
+//! | [`clock`], [`config`], [`error`], [`telemetry`], `http`, `kill` | time as a value, settings and secrets, failures, logs, one request on one connection, dying on purpose in tests | |
+//!
+//! # Four questions
+//!
+//! Every operation answers four questions (R2). *Who creates the key?* The transaction that opens the row,
+//! at random. *Where does it live?* In that row, and nowhere else. *What if two requests carry it at
+//! once?* One attempt is in flight at a time; a provider that says it is still busy is waited for, with
+//! the same key and the same bytes. *What if the result stays unknown?* The row says so, nothing more is
+//! sent, and a person settles it with the evidence.
+//!
+//! # Where the boundary is
+//!
+//! The idempotency key lies on the tool, not on the orchestrator (R64, R67). A graph, an agent or a queue
+//! may be atomic about its own state and run a step again from its first line: the call that the step
+//! made has happened all the same, and no orchestrator can take an effect back (R65, R66, R68). So nothing
+//! is asked of a caller but to ask, as often as it likes. No decision is a model's: it can neither choose
+//! nor see a key, and what it hears is never more than the row (R60).
+//!
+//! What a provider promises stands in its profile as data: for how long it honours a key, how long a
+//! request may take to settle, when a search shows it (R36).
 //!
 //! # Two pure hearts
 //!
@@ -91,6 +110,7 @@ pub mod engine;
 pub mod error;
 pub mod gateway;
 mod http;
+mod kill;
 pub mod ledger;
 pub mod notify;
 pub mod provider;

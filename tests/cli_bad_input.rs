@@ -384,3 +384,68 @@ fn hostile_text_in_a_stored_call_cannot_act() {
     let shown = home.json(&["calls", "show", "c1"]);
     assert_eq!(shown["arguments"]["order_id"], "a\u{1b}[2J\u{202e}\u{9b}");
 }
+
+/// A command that can write no file beyond `blocks` times 1024 bytes, as on a disk that is full.
+fn on_a_full_disk(home: &Home, args: &[&str], blocks: u32) -> std::process::Output {
+    let plain = home.command(args);
+    let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
+    let mut command = std::process::Command::new("bash");
+    command
+        .args(["-c", &script])
+        .arg(plain.get_program())
+        .args(plain.get_args())
+        .env_clear()
+        .envs(plain.get_envs().filter_map(|(k, v)| Some((k, v?))))
+        .current_dir(home.path(""));
+    command.output().expect("run")
+}
+
+/// F81, F82: where nothing can be written a command ends with 3 and one sentence; what it acknowledged
+/// before is there, the ledger is whole, and goes on once there is room again.
+#[test]
+fn a_full_disk_is_told_and_loses_nothing_f82() {
+    let home = Home::new();
+    let submit = |id: &str| {
+        let arguments = r#"{"order_id":"4417","amount_cents":3800,"currency":"usd"}"#;
+        [
+            "submit",
+            "issue_refund",
+            "--json",
+            "--json-args",
+            arguments,
+            "--call-id",
+            id,
+        ]
+        .map(str::to_owned)
+    };
+    let first = submit("before");
+    home.ok(0, &first);
+    let (mut acknowledged, mut refused) = (vec!["before".to_owned()], 0);
+    // From nothing at all to room for a few pages of the log, each five times.
+    for (round, blocks) in [0, 33, 48, 64, 100].into_iter().enumerate() {
+        for n in 0..5 {
+            let id = format!("full_{round}_{n}");
+            let args = submit(&id);
+            let args: Vec<&str> = args.iter().map(String::as_str).collect();
+            let out = on_a_full_disk(&home, &args, blocks);
+            let said = String::from_utf8(out.stderr).expect("UTF-8");
+            match out.status.code() {
+                Some(0) => acknowledged.push(id),
+                Some(3) => {
+                    let error: serde_json::Value = serde_json::from_str(&said).expect(&said);
+                    assert!(error["error"]["message"].is_string(), "{said}");
+                    refused += 1;
+                }
+                other => panic!("{other:?} with {blocks}: {said}"),
+            }
+        }
+    }
+    println!("{refused} refused, {} acknowledged", acknowledged.len());
+    assert!(refused >= 5, "{refused}");
+    home.ok(0, &["verify"]);
+    for id in &acknowledged {
+        assert_eq!(home.json(&["calls", "show", id])["state"], "queued", "{id}");
+    }
+    home.ok(0, &submit("after"));
+    home.ok(0, &["verify"]);
+}

@@ -110,11 +110,17 @@ async fn a_row_is_claimed_put_off_and_given_back() {
         ],
         &["snooze", op, "--until", "tomorrow"],
         &["snooze", op, "--for", "soon"],
+        &["snooze", op, "--for", "0s"],
+        &["snooze", op, "--for", "8d"],
+        &["snooze", op, "--for", "400d"],
     ] {
         home.ok(2, &by("anna", wrong));
     }
     let far = home
-        .ok(1, &by("anna", &["snooze", op, "--for", "8d"]))
+        .ok(
+            1,
+            &by("anna", &["snooze", op, "--until", "2100-01-01T00:00:00Z"]),
+        )
         .error();
     assert!(
         far["message"]

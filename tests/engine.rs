@@ -8,6 +8,7 @@
 
 mod common;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use common::provider::{FakeProvider, Script, refund_of};
@@ -20,8 +21,9 @@ use samekey::domain::operation::{
 use samekey::domain::outcome::{Outcome, OutcomeClass};
 use samekey::domain::tool_call::{RejectClass, ToolResult};
 use samekey::domain::transition::Lookup;
-use samekey::engine::{Engine, EngineState};
-use samekey::ledger::PageQuery;
+use samekey::engine::{Engine, EngineDeps, EngineState};
+use samekey::ledger::{NewCall, PageQuery};
+use samekey::provider::Provider as _;
 use samekey::review::Ask;
 
 const TIMEOUT: Script = Script::Class(OutcomeClass::SideEffectUnknown);
@@ -66,7 +68,12 @@ async fn a_full_refund_is_asked_again_and_stays_one() {
         status(&world.ask("toolu_02", &refund("4417", 3800)).await),
         "refunded"
     );
-    assert_eq!(provider.sent().len(), 4);
+    let sent = provider.sent();
+    assert_eq!(sent.len(), 4);
+    assert!(
+        sent.windows(2).all(|w| w[0] == w[1]),
+        "F10: no sum is part of a key"
+    );
 }
 
 /// R39, R41, R42, F16: a 500 is sent once; every later call hears `checking`.
@@ -106,6 +113,93 @@ async fn a_key_in_progress_uses_up_attempts_f14() {
         "checking"
     );
     assert_eq!(provider.sent().len(), 6, "R45");
+}
+
+/// F13, R26, R28: a timeout and two conflicts are waited for; the next call gets what the first request
+/// did. Four attempts, one key, the same bytes.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_conflict_is_waited_for_under_the_same_key_f13() {
+    let busy = Script::Class(OutcomeClass::KeyInProgress);
+    let provider = FakeProvider::new([TIMEOUT, busy.clone(), busy]);
+    let world = World::new(provider.clone()).await;
+    let first = world.ask("toolu_01", &refund("4417", 3800)).await;
+    assert_eq!(status(&first), "unconfirmed");
+    let second = world.ask("toolu_02", &refund("4417", 3800)).await;
+    assert_eq!(status(&second), "refunded");
+    let sent = provider.sent();
+    assert_eq!(sent.len(), 4);
+    assert!(sent.windows(2).all(|w| w[0] == w[1]), "{sent:?}");
+}
+
+/// L5: a row whose request hangs delays no other.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_hanging_row_delays_no_other_l5() {
+    let provider = FakeProvider::new([Script::Hold]);
+    let world = World::new(provider.clone()).await;
+    let engine = Engine::start(world.deps());
+    world.accept("a", &refund("4417", 3800)).await;
+    provider.arrived.notified().await;
+    for n in 0..20 {
+        let id = format!("b{n}");
+        world.accept(&id, &refund(&format!("5{n}"), 100)).await;
+    }
+    for n in 0..20 {
+        assert_eq!(status(&world.answer(&format!("b{n}")).await), "refunded");
+    }
+    let hanging = world.ledger.call(&agent(), &"a".parse().expect("id")).await;
+    assert_eq!(hanging.expect("read").expect("known").result, None);
+    provider.let_go();
+    assert_eq!(status(&world.answer("a").await), "refunded");
+    engine.stop(Duration::from_secs(5)).await;
+}
+
+/// A world with a second tool at a provider of its own, and an engine of two workers for both.
+async fn two_tools(first: &Arc<FakeProvider>, second: &Arc<FakeProvider>) -> (World, EngineDeps) {
+    let mut world = World::new(first.clone()).await;
+    let mut terms = (*world.terms).clone();
+    let mut voucher = terms[&tool()].clone();
+    voucher.policy.provider = second.name().clone();
+    terms.insert("issue_voucher".parse().expect("a tool"), voucher);
+    world.terms = Arc::new(terms);
+    world.ledger = world.second_handle().await;
+    let mut providers = (*world.providers).clone();
+    providers.insert(second.name().clone(), second.clone());
+    world.providers = Arc::new(providers);
+    let mut deps = world.deps();
+    deps.config.workers = 2;
+    (world, deps)
+}
+
+/// L5: a provider that hangs, when it is sent to or when it is asked whose account it is, delays its own
+/// tool and no other.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hanging_provider_delays_no_other_tool_l5() {
+    for sending in [true, false] {
+        let hanging = FakeProvider::new(vec![Script::Hold; 9]);
+        if !sending {
+            hanging.hold_reads();
+        }
+        let well = FakeProvider::named("vouchers", []);
+        let (world, deps) = two_tools(&hanging, &well).await;
+        let engine = Engine::start(deps);
+        for n in 0..9 {
+            let id = format!("a{n}");
+            world.accept(&id, &refund(&format!("1{n}"), 100)).await;
+        }
+        hanging.arrived.notified().await;
+        let voucher = NewCall {
+            id: "b".parse().expect("id"),
+            agent: agent(),
+            tool: "issue_voucher".parse().expect("a tool"),
+            arguments: refund("4417", 3800).to_string(),
+            session: None,
+        };
+        world.ledger.accept_call(voucher).await.expect("accepted");
+        let answer = tokio::time::timeout(Duration::from_secs(30), world.answer("b"));
+        assert_eq!(status(&answer.await.expect("not held up")), "refunded");
+        assert_eq!(well.sent().len(), 1);
+        engine.stop(Duration::from_millis(50)).await;
+    }
 }
 
 /// R62: asking again after the answer was missed gives the stored one; nothing is sent.
@@ -474,12 +568,9 @@ async fn a_key_that_runs_out_is_told_by_the_sweep() {
     engine.stop(Duration::from_secs(5)).await;
 }
 
-/// A typed id accepted while the provider was silent is fetched as soon as it answers; one that turns
-/// out not to exist contradicts the row (protocol, "Evidence, verdicts, closing").
-#[tokio::test(flavor = "multi_thread")]
-async fn a_typed_id_accepted_unseen_is_fetched_by_the_engine() {
-    let provider = FakeProvider::new([Script::Class(OutcomeClass::ServerError)]);
-    let world = World::new(provider.clone()).await;
+/// A row that two people closed with an id that nobody could fetch.
+async fn closed_unseen(world: &World, provider: &FakeProvider) {
+    provider.then(Script::Class(OutcomeClass::ServerError));
     world.ask("a", &refund("4417", 3800)).await;
     provider.unreadable(true);
     let gate = world.gate(&[("ann", Role::Reviewer), ("lea", Role::Lead)]);
@@ -490,17 +581,11 @@ async fn a_typed_id_accepted_unseen_is_fetched_by_the_engine() {
     let row = world.only().await.op.row;
     let close = Ask::Close(Closing::Succeeded);
     let typed = Some("re_typed".parse().expect("a ref"));
-    let proposed = gate
-        .decide(
-            &row.id,
-            close,
-            &person("ann"),
-            "the bank says so",
-            Some(LookedAt::of(&row)),
-            typed,
-        )
-        .await
-        .expect("proposed");
+    let seen = Some(LookedAt::of(&row));
+    let ann = person("ann");
+    let why = "the bank says so";
+    let proposed = gate.decide(&row.id, close, &ann, why, seen, typed).await;
+    let proposed = proposed.expect("proposed");
     assert!(proposed.proposed);
     let seen = Some(LookedAt::of(&proposed.op.row));
     let closed = gate
@@ -509,6 +594,15 @@ async fn a_typed_id_accepted_unseen_is_fetched_by_the_engine() {
         .expect("closed");
     assert_eq!(closed.op.row.status, Status::Succeeded);
     provider.unreadable(false);
+}
+
+/// A typed id accepted while the provider was silent is fetched as soon as it answers; one that turns
+/// out not to exist contradicts the row (protocol, "Evidence, verdicts, closing").
+#[tokio::test(flavor = "multi_thread")]
+async fn a_typed_id_accepted_unseen_is_fetched_by_the_engine() {
+    let provider = FakeProvider::new([]);
+    let world = World::new(provider.clone()).await;
+    closed_unseen(&world, &provider).await;
     let engine = Engine::start(world.deps());
     let mut changes = world.ledger.changed();
     while world.only().await.op.row.contradicted.is_none() {
@@ -517,4 +611,39 @@ async fn a_typed_id_accepted_unseen_is_fetched_by_the_engine() {
     let contradicted = world.only().await.op.row.contradicted;
     assert_eq!(contradicted, Some(Contradiction::RefMismatch));
     engine.stop(Duration::from_secs(5)).await;
+}
+
+/// L5, L3: while a provider keeps the fetch of one row waiting, the deadlines of the others are met.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hanging_read_delays_no_deadline_l5() {
+    let provider = FakeProvider::new([]);
+    let mut terms = terms();
+    let profile = &mut terms.profile;
+    profile.settle_time = Duration::from_secs(1);
+    profile.retention = profile.send_window + Duration::from_secs(900);
+    let world = World::with(provider.clone(), terms, Clock::scaled(200)).await;
+    closed_unseen(&world, &provider).await;
+    for _ in 0..3 {
+        provider.then(TIMEOUT);
+    }
+    let told = world.ask("b", &refund("4418", 3800)).await;
+    assert_eq!(status(&told), "unconfirmed");
+    let id = told.operation().expect("an operation").clone();
+    provider.hold_reads();
+    let engine = Engine::start(world.deps());
+    provider.arrived.notified().await;
+    let ended = async {
+        let mut changes = world.ledger.changed();
+        loop {
+            let row = world.ledger.rows(std::slice::from_ref(&id)).await;
+            let row = row.expect("read").pop().expect("there");
+            if row.status == Status::Unknown {
+                return row.reason;
+            }
+            changes.changed().await.expect("the ledger lives");
+        }
+    };
+    let reason = tokio::time::timeout(Duration::from_secs(60), ended).await;
+    assert_eq!(reason.expect("swept"), Some(UnknownReason::KeyExpired));
+    engine.stop(Duration::from_millis(50)).await;
 }

@@ -92,12 +92,12 @@ proptest! {
         }
     }
 
-    /// R20, F31: one effect has one identity, however its call was spelled.
+    /// R20, F31: one effect has one identity, however its call was spelled and whatever else it says.
     #[test]
     fn one_identity_for_every_spelling(
         order in order_text(), minor in 1..=MAX_MINOR, (currency, _) in currency(),
-        in_decimals in any::<bool>(), turned in any::<bool>(), upper in any::<bool>(),
-        spaces in " {0,3}", form in 0..3_u8,
+        in_decimals in any::<bool>(), places in order_of_six(), upper in any::<bool>(),
+        spaces in " {0,3}", form in 0..3_u8, more in 0..8_u8,
     ) {
         let money = Money::from_minor(minor, currency).expect("in range");
         let order = order.trim().to_owned();
@@ -112,15 +112,16 @@ proptest! {
         } else {
             ("amount_cents", json!(minor))
         };
-        let mut fields = [
+        let said = [
             ("order_id", json!(format!("{spaces}{spelled}{spaces}"))),
             ("currency", json!(code)),
             amount,
+            ("reason", json!("requested_by_customer")),
+            ("payment_intent", json!("pi_1")),
+            ("after", json!("op_5521")),
         ];
-        if turned {
-            fields.reverse();
-        }
-        let text = fields.iter().map(|(k, v)| format!("{}:{v}", json!(k))).collect::<Vec<_>>();
+        let fields = places.iter().filter(|n| **n < 3 || more >> (**n - 3) & 1 == 1).map(|n| &said[*n]);
+        let text = fields.map(|(k, v)| format!("{}:{v}", json!(k))).collect::<Vec<_>>();
         let arguments: Value = serde_json::from_str(&format!("{{{}}}", text.join(" , "))).expect("JSON");
         let args = RefundArguments::parse(&arguments).expect("valid arguments");
         let canonical: String = order.nfc().collect();
@@ -223,6 +224,35 @@ proptest! {
             }
         }
     }
+}
+
+/// In whatever order the arguments come.
+fn order_of_six() -> impl Strategy<Value = Vec<usize>> {
+    Just((0..6).collect::<Vec<_>>()).prop_shuffle()
+}
+
+/// Forms of one text are one order; texts that only look alike are not.
+#[test]
+fn looking_alike_is_not_being_the_same() {
+    let usd = "usd".parse().expect("usd");
+    let of = |text: &str| {
+        let order: Result<OrderId, _> = text.parse();
+        let money = Money::from_minor(3800, usd).expect("money");
+        order.ok().map(|order| Identity::refund(&order, money))
+    };
+    let plain = of("4417").expect("an order");
+    // Full-width, superscript, Arabic-Indic digits; a Cyrillic letter; a leading zero; other case.
+    for other in ["４４１７", "441⁷", "٤٤١٧", "04417", "4417.0", "+4417"] {
+        assert_ne!(of(other), Some(plain.clone()), "{other}");
+    }
+    assert_ne!(of("а-1"), of("a-1"), "Cyrillic");
+    assert_ne!(of("A-1"), of("a-1"), "case");
+    assert_eq!(
+        of("caf\u{e9}"),
+        of("cafe\u{301}"),
+        "composed and decomposed"
+    );
+    assert_eq!(of("Å"), of("\u{212b}"), "the Ångström sign is that letter");
 }
 
 /// F30, M-range: a number beyond 2^53 is never rounded on its way in; it is text, or refused.

@@ -26,8 +26,9 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("telemetry", &["config", "error"]),
     ("config", &["domain", "engine", "error", "http"]),
     ("domain", &["domain"]),
-    ("ledger", &["ledger", "domain", "clock", "config"]),
-    ("http", &["http", "clock"]),
+    ("kill", &["config"]),
+    ("ledger", &["ledger", "domain", "clock", "config", "kill"]),
+    ("http", &["http", "clock", "kill"]),
     (
         "provider",
         &["provider", "domain", "clock", "config", "http"],
@@ -38,7 +39,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     (
         "engine",
-        &["engine", "ledger", "provider", "domain", "clock"],
+        &["engine", "ledger", "provider", "domain", "clock", "kill"],
     ),
     (
         "review",

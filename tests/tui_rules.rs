@@ -360,7 +360,9 @@ fn red_and_green_are_told_apart_by_neither_colour_in_deuteranopia() {
 fn the_ascii_screen_is_ascii() {
     let mut setup = kit::setup((160, 50));
     setup.theme = Theme::new(ThemeName::Default, false, true);
-    let mut stage = kit::Stage::new(setup, kit::mixed_rows());
+    let mut rows = kit::mixed_rows();
+    rows[1].row.failure_text = Some("a\u{1b}[2Jb".into());
+    let mut stage = kit::Stage::new(setup, rows);
     let check = |stage: &kit::Stage| {
         let text = stage.text();
         let odd: String = text.chars().filter(|c| !c.is_ascii()).collect();
@@ -369,6 +371,7 @@ fn the_ascii_screen_is_ascii() {
     check(&stage);
     stage.keys("6 j enter");
     check(&stage);
+    assert!(stage.text().contains("a?[2Jb"), "{}", stage.text());
     stage.keys("w ?");
     check(&stage);
     stage.keys("esc / 'status:x' enter");

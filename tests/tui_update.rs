@@ -191,6 +191,41 @@ fn a_detail_of_another_question_is_dropped_u27() {
 }
 
 #[test]
+fn who_reads_the_end_of_a_detail_sees_what_is_added_and_nobody_else_is_moved() {
+    let mut stage = Stage::open(SIZE, mixed_rows());
+    stage.keys("enter");
+    let row = stage
+        .model
+        .list
+        .current()
+        .expect("a row")
+        .listed
+        .row
+        .clone();
+    for (keys, follows) in [("G", true), ("g g", false)] {
+        stage.keys(keys);
+        let (scroll, end) = (stage.model.detail.scroll, end_of(&stage));
+        assert_eq!(scroll, if follows { end } else { 0 });
+        let mut view = detail(row.clone());
+        let last = view.detail.audit.last().cloned().expect("an entry");
+        view.detail.audit.push(last.clone());
+        view.detail.audit.push(last);
+        stage.give(Message::Detail {
+            serial: stage.model.detail.serial,
+            id: row.id.clone(),
+            result: Ok(Some(Box::new(view))),
+        });
+        assert!(end_of(&stage) > end || !follows);
+        let wanted = if follows { end_of(&stage) } else { 0 };
+        assert_eq!(stage.model.detail.scroll, wanted);
+    }
+}
+
+fn end_of(stage: &Stage) -> usize {
+    samekey::tui::view::detail_scroll_limit(&stage.model)
+}
+
+#[test]
 fn a_million_rows_are_paged_and_never_all_kept_i33() {
     let mut stage = Stage::open(SIZE, many(3_000));
     stage.keys("6");
@@ -216,14 +251,14 @@ fn a_million_rows_are_paged_and_never_all_kept_i33() {
 
 #[test]
 fn half_pages_and_ends() {
-    let mut stage = Stage::open(SIZE, many(90));
+    let mut stage = Stage::open(SIZE, many(50));
     stage.keys("ctrl-d");
     let half = stage.model.list.index();
     assert!(half > Some(5));
     stage.keys("ctrl-u");
     assert_eq!(stage.model.list.index(), Some(0));
     stage.keys("end");
-    assert_eq!(stage.model.list.index(), Some(89));
+    assert_eq!(stage.model.list.index(), Some(49));
     stage.keys("home");
     assert_eq!(stage.model.list.index(), Some(0));
 }

@@ -13,6 +13,7 @@ use crate::domain::ids::{
     AgentName, CallId, OperationId, ProviderRef, ReviewerName, SessionId, ToolName,
 };
 use crate::domain::operation::Closing;
+use crate::domain::review_event::LONGEST_SNOOZE;
 use crate::domain::tool_call::CallState;
 use crate::ledger::{Sort, Tab};
 
@@ -309,7 +310,7 @@ pub struct SnoozeArgs {
     /// The operation's whole id
     pub op: OperationId,
     /// For so long, at most 7d; for example 1h
-    #[arg(long = "for", value_name = "TIME", value_parser = duration, required_unless_present = "until")]
+    #[arg(long = "for", value_name = "TIME", value_parser = snooze_span, required_unless_present = "until")]
     pub span: Option<std::time::Duration>,
     /// Until then, for example 2026-01-31T14:00:00Z
     #[arg(long, value_name = "RFC3339", value_parser = instant, conflicts_with = "span")]
@@ -445,6 +446,9 @@ pub struct SimArgs {
     /// Its clock runs so many times as fast
     #[arg(long, value_name = "X", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub speed: u32,
+    /// Append every request, effect and reply to this file, a JSON object a line
+    #[arg(long, value_name = "FILE")]
+    pub log: Option<PathBuf>,
 }
 
 /// `serve`.
@@ -492,6 +496,14 @@ fn size(text: &str) -> Result<(u16, u16), String> {
 
 fn duration(text: &str) -> Result<std::time::Duration, String> {
     crate::config::duration(text).map_err(|why| format!("it {why}; write 20ms, 10s or 2m"))
+}
+
+fn snooze_span(text: &str) -> Result<std::time::Duration, String> {
+    let span = crate::config::duration(text).map_err(|why| format!("it {why}; write 2h or 1d"))?;
+    if span.is_zero() || span > LONGEST_SNOOZE {
+        return Err("a row is put off for more than no time and at most 7d".to_owned());
+    }
+    Ok(span)
 }
 
 fn instant(text: &str) -> Result<crate::domain::Instant, String> {

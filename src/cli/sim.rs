@@ -1,6 +1,8 @@
 //! `sim`: the simulated provider alone, until it is told to stop.
 
+use std::fs::{File, OpenOptions};
 use std::path::Path;
+use std::sync::Arc;
 
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
@@ -25,6 +27,7 @@ pub(super) async fn run(cx: &Context, args: &SimArgs) -> Result<Exit, Failure> {
         plan: plan(&args.scenario)?,
         seed: args.seed,
         latency: args.latency,
+        log: args.log.as_deref().map(log).transpose()?,
         ..SimConfig::new(clock)
     };
     // Listened for before the address is printed: whoever reads it may stop us at once.
@@ -44,6 +47,16 @@ pub(super) async fn run(cx: &Context, args: &SimArgs) -> Result<Exit, Failure> {
     ends.wait().await;
     simulator.stop().await;
     Ok(Exit::Done)
+}
+
+/// A file that is only ever appended to.
+fn log(path: &Path) -> Result<Arc<File>, Failure> {
+    let file = OpenOptions::new().create(true).append(true).open(path);
+    file.map(Arc::new).map_err(|e| {
+        let (name, why) = (path.display(), crate::config::plain(&e));
+        Failure::unreachable("log", format!("the log {name} cannot be written: {why}"))
+            .hint("name a file in a directory of your own")
+    })
 }
 
 /// A name, a name with a count, or a file of one's own.

@@ -13,6 +13,7 @@ use crate::domain::text::SafeText;
 use crate::domain::tool_call::{RefundArguments, ToolCall, ToolResult};
 use crate::engine::{EngineDeps, Lots, run_call};
 use crate::error::{Exit, Failure};
+use crate::kill;
 use crate::ledger::sqlite::OpenMode;
 use crate::ledger::view::ResultView;
 use crate::ledger::{Accepted, NewCall};
@@ -69,6 +70,7 @@ async fn submit(
                 .hint("leave --call-id out, or give another"));
         }
     };
+    kill::point("accepted");
     let result = if args.run {
         run_call(deps(desk), &agent, &id).await?
     } else if let Some(seconds) = args.wait {
@@ -76,8 +78,10 @@ async fn submit(
     } else {
         return queued(cx, &stored, arguments);
     };
+    kill::point("finished");
     let view = ResultView::of(&result, &stored.arguments, desk.language());
     print(cx, &view)?;
+    kill::point("printed");
     if !cx.out.is_gone() {
         desk.ledger.delivered(&agent, &id).await?;
     }

@@ -12,6 +12,7 @@ use crate::domain::outcome::{Outcome, OutcomeClass};
 use crate::domain::text::SafeText;
 use crate::domain::tool_call::RefundArguments;
 use crate::domain::transition::{Event, Lookup, Next, Observed, Refusal, Step};
+use crate::kill;
 use crate::ledger::LedgerError;
 use crate::provider::{Ready, ResolveError, ResolveQuery};
 
@@ -131,6 +132,7 @@ async fn attempt(job: &Job<'_>, op: &mut Operation, tries: u32) -> Result<After,
             });
         }
     };
+    kill::point("connected");
     let asked_at = shared.deps.clock.boot();
     let step = match ledger.authorise(&op.row.id, job.call).await? {
         Ok(step) => step,
@@ -139,7 +141,9 @@ async fn attempt(job: &Job<'_>, op: &mut Operation, tries: u32) -> Result<After,
     let Next::Send { attempt } = step.next else {
         return Ok(After::DONE);
     };
+    kill::point("authorised");
     let outcome = send(job, &step, connection, asked_at).await;
+    kill::point("answered");
     tracing::info!(operation = %op.row.id, attempt, class = %outcome.class, "attempt");
     let finished = Event::Finished {
         attempt,
@@ -148,6 +152,7 @@ async fn attempt(job: &Job<'_>, op: &mut Operation, tries: u32) -> Result<After,
     };
     match record(job, op, finished).await {
         Ok(step) => {
+            kill::point("saved");
             *op = step.op;
             Ok(match step.next {
                 Next::Retry { retry_after } => After::Again {
@@ -192,7 +197,7 @@ async fn send(
         "the send window had passed"
     } else if expired {
         "the key may no longer be sent"
-    } else if !shared.lease.holds() {
+    } else if !shared.lease.holds_for(job.call) {
         "the lease had run out"
     } else {
         return connection.send(row).await;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::reconciler;
 use super::worker::Shared;
 use crate::domain::evidence::{self, Bearing, ProviderObject, Source};
-use crate::domain::ids::{Actor, OperationId, ProviderRef};
+use crate::domain::ids::{Actor, OperationId, ProviderName, ProviderRef};
 use crate::domain::provider_event::{About, EventRead, ProviderEvent};
 use crate::domain::text::SafeText;
 use crate::domain::transition::{Event, Lookup, Observed, Refusal};
@@ -23,12 +23,13 @@ const LEASE: Duration = Duration::from_mins(5);
 const FIRST_RETRY: Duration = Duration::from_secs(10);
 const LAST_RETRY: Duration = Duration::from_hours(1);
 
-/// Works on events as they come, for as long as it runs.
-pub(super) async fn keep(shared: &Shared) {
+/// Works on one provider's events as they come, for as long as it runs: another that hangs holds up none of
+/// them (L5).
+pub(super) async fn keep(shared: &Shared, provider: &ProviderName) {
     let mut changes = shared.deps.ledger.changed();
     loop {
         changes.mark_unchanged();
-        if let Err(error) = work_off(shared).await {
+        if let Err(error) = work_off(shared, Some(provider)).await {
             tracing::warn!(%error, "the provider's events have to wait");
             shared.deps.clock.sleep(shared.deps.config.poll).await;
         }
@@ -39,11 +40,14 @@ pub(super) async fn keep(shared: &Shared) {
     }
 }
 
-/// Works on all that is due; answers how many that were.
-pub(super) async fn work_off(shared: &Shared) -> Result<u64, LedgerError> {
+/// Works on all that is due, of this provider or of any; answers how many that were.
+pub(super) async fn work_off(
+    shared: &Shared,
+    of: Option<&ProviderName>,
+) -> Result<u64, LedgerError> {
     let recovery = shared.deps.ledger.recovery();
     let mut done = 0_u64;
-    while let Some(event) = recovery.take_event(LEASE).await? {
+    while let Some(event) = recovery.take_event(of, LEASE).await? {
         let went = match work_on(shared, &event).await {
             Ok(went) => went,
             Err(error) => later(&event, &error.to_string()),

@@ -74,16 +74,39 @@ impl Lease {
         self.clock.boot().as_micros() < u128::from(self.safe_until.load(Ordering::SeqCst))
     }
 
+    /// Whether `call` surely is still this engine's: a lease that ran out and was then renewed holds for
+    /// those calls alone that nobody took meanwhile (I9, I25).
+    pub(super) fn holds_for(&self, call: &LeasedCall) -> bool {
+        self.holds() && self.held().iter().any(|h| is(h, call))
+    }
+
     /// Renews for as long as it runs; a ledger that does not answer lets the lease run out.
     pub(super) async fn keep(&self, deps: &EngineDeps, engine: &EngineId) {
         loop {
             let began = self.clock.boot();
             let held = self.held().clone();
             match deps.ledger.renew(engine, self.length, &held).await {
-                Ok(_) => self.extended_at(began),
+                Ok(renewed) => {
+                    if usize::try_from(renewed) != Ok(held.len()) {
+                        self.let_go_of_lost(deps, engine, &held).await;
+                    }
+                    self.extended_at(began);
+                }
                 Err(error) => tracing::warn!(%error, "the lease could not be renewed"),
             }
             self.clock.sleep(self.length / 3).await;
+        }
+    }
+
+    /// Of the calls that could not all be renewed, those that are another engine's now, or have ended.
+    async fn let_go_of_lost(&self, deps: &EngineDeps, engine: &EngineId, held: &[LeasedCall]) {
+        for call in held {
+            let one = std::slice::from_ref(call);
+            let renewed = deps.ledger.renew(engine, self.length, one).await;
+            // Where nobody can say, it counts as lost: what is not sent now is sent by the next attempt.
+            if !matches!(renewed, Ok(1)) {
+                self.held().retain(|h| !is(h, call));
+            }
         }
     }
 }

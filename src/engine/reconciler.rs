@@ -21,7 +21,7 @@ use crate::domain::text::SafeText;
 use crate::domain::transition::{Event, Lookup, Observed, Refusal};
 use crate::domain::watch::next_look;
 use crate::domain::{Instant, earlier, later};
-use crate::ledger::{EventSource, LedgerError, NewEvent, Watched};
+use crate::ledger::{EventSource, LedgerError, NewEvent, Stamp, Watched};
 use crate::provider::SharedProvider;
 
 /// For so long a row is looked at by nobody else: longer than a lookup of many pages takes.
@@ -58,23 +58,24 @@ pub(super) struct Recovered {
     pub missed: u64,
 }
 
-/// Looks and lists for as long as it runs.
-pub(super) async fn keep(shared: &Shared) {
+/// Looks and lists at one provider for as long as it runs: another that hangs holds up nothing here (L5).
+pub(super) async fn keep(shared: &Shared, provider: &ProviderName) {
     let deps = &shared.deps;
+    let idle = || deps.clock.sleep(deps.config.poll.saturating_mul(5));
     let mut list_at = deps.clock.now();
     loop {
         if deps.clock.now() >= list_at {
-            if let Err(error) = recover_all(shared).await {
-                tracing::warn!(%error, "missed events could not be recovered");
+            if let Err(error) = recover_all(shared, Some(provider)).await {
+                tracing::warn!(%provider, %error, "missed events could not be recovered");
             }
             list_at = later(deps.clock.now(), LIST_EVERY);
         }
-        match look_at_next(shared).await {
+        match look_at_next(shared, provider).await {
             Ok(Some(_)) => pace(shared).await,
-            Ok(None) => deps.clock.sleep(deps.config.poll.saturating_mul(5)).await,
+            Ok(None) => idle().await,
             Err(error) => {
-                tracing::warn!(%error, "the reconciler has to wait");
-                deps.clock.sleep(deps.config.poll.saturating_mul(5)).await;
+                tracing::warn!(%provider, %error, "the reconciler has to wait");
+                idle().await;
             }
         }
     }
@@ -88,10 +89,13 @@ async fn pace(shared: &Shared) {
     shared.deps.clock.sleep(step.saturating_mul(2)).await;
 }
 
-/// Looks at the row that is due first, if one is.
-async fn look_at_next(shared: &Shared) -> Result<Option<Looks>, LedgerError> {
+/// Looks at the provider's row that is due first, if one is.
+async fn look_at_next(
+    shared: &Shared,
+    provider: &ProviderName,
+) -> Result<Option<Looks>, LedgerError> {
     let recovery = shared.deps.ledger.recovery();
-    match recovery.take_watched(LEASE).await? {
+    match recovery.take_watched(Some(provider), LEASE).await? {
         Some(watched) => look_at(shared, watched).await.map(Some),
         None => Ok(None),
     }
@@ -233,13 +237,15 @@ async fn read_token(
     }
 }
 
-/// Lists the missed events of every provider that anything was sent to.
-pub(super) async fn recover_all(
+/// Lists the missed events of this provider, or of every one that anything was sent to.
+async fn recover_all(
     shared: &Shared,
+    of: Option<&ProviderName>,
 ) -> Result<BTreeMap<ProviderName, Result<Recovered, SafeText>>, LedgerError> {
     let stamps = shared.deps.ledger.stamps().await?;
     let mut all = BTreeMap::new();
-    for stamp in stamps {
+    let wanted = |s: &Stamp| of.is_none_or(|of| *of == s.provider);
+    for stamp in stamps.into_iter().filter(wanted) {
         if let Some(provider) = shared.deps.providers.get(&stamp.provider) {
             let done = recover(shared, provider).await?;
             if let Err(why) = &done {
@@ -357,7 +363,7 @@ fn alone(deps: EngineDeps) -> Shared {
 /// A ledger that cannot be reached.
 pub async fn work_off_events(deps: EngineDeps) -> Result<u64, LedgerError> {
     deps.ledger.check().await?;
-    events::work_off(&alone(deps)).await
+    events::work_off(&alone(deps), None).await
 }
 
 /// One run over everything, whatever its schedule says: missed events, waiting events, unsettled rows, and
@@ -370,7 +376,7 @@ pub async fn reconcile(deps: EngineDeps) -> Result<Reconciled, LedgerError> {
     let shared = alone(deps);
     let recovery = shared.deps.ledger.recovery();
     let mut done = Reconciled::default();
-    for (provider, recovered) in recover_all(&shared).await? {
+    for (provider, recovered) in recover_all(&shared, None).await? {
         match recovered {
             Ok(of) => {
                 done.listed = done.listed.saturating_add(of.listed);
@@ -380,7 +386,7 @@ pub async fn reconcile(deps: EngineDeps) -> Result<Reconciled, LedgerError> {
         }
     }
     recovery.hurry_events().await?;
-    done.worked_on = events::work_off(&shared).await?;
+    done.worked_on = events::work_off(&shared, None).await?;
     let (mut after, mut silent) = (None, 0);
     loop {
         let page = recovery.unsettled(after.as_ref(), PAGE).await?;
@@ -393,7 +399,7 @@ pub async fn reconcile(deps: EngineDeps) -> Result<Reconciled, LedgerError> {
         after = Some(last);
     }
     while silent < SILENT
-        && let Some(watched) = recovery.take_watched(LEASE).await?
+        && let Some(watched) = recovery.take_watched(None, LEASE).await?
     {
         done.look_at(&shared, watched, &mut silent).await?;
     }

@@ -127,9 +127,7 @@ async fn supervise(
         async move { beat(&shared, &health, started_at).await }
     });
     if shared.deps.config.reconcile {
-        let (one, other) = (Arc::clone(&shared), Arc::clone(&shared));
-        keepers.spawn(async move { events::keep(&one).await });
-        keepers.spawn(async move { reconciler::keep(&other).await });
+        recover(&mut keepers, &shared);
     }
     let mut calls = JoinSet::new();
     tokio::select! {
@@ -158,6 +156,16 @@ async fn supervise(
             h.state = EngineState::Stopped;
         }
     });
+}
+
+/// One task for each provider's events, and one for looks at its rows.
+fn recover(keepers: &mut JoinSet<()>, shared: &Arc<Shared>) {
+    for name in shared.deps.providers.keys() {
+        let (at, of) = (Arc::clone(shared), name.clone());
+        keepers.spawn(async move { events::keep(&at, &of).await });
+        let (at, of) = (Arc::clone(shared), name.clone());
+        keepers.spawn(async move { reconciler::keep(&at, &of).await });
+    }
 }
 
 type Ended = Result<Result<Left, LedgerError>, tokio::task::JoinError>;
@@ -214,7 +222,9 @@ async fn dispatch(
                 }
             }
         }
+        // A call that has ended and was not joined yet is no work any more.
         let busy = u32::try_from(calls.len()).unwrap_or(u32::MAX);
+        let busy = busy.min(shared.deps.config.workers);
         health.send_if_modified(|h| std::mem::replace(&mut h.busy, busy) != busy);
         if took > 0 && took == free {
             // Perhaps there is more; look again as soon as a permit is free.

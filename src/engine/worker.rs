@@ -1,6 +1,6 @@
 //! One tool call from its lease to its answer: validate, get, check, open, drive, answer.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +19,7 @@ use crate::domain::policy::{CircuitState, Terms};
 use crate::domain::tool_call::{RefundArguments, RejectClass, ToolResult};
 use crate::domain::transition::{Event, Observed};
 use crate::domain::{Instant, later, since};
+use crate::kill;
 use crate::ledger::{Drive, LeasedCall, LedgerError, OpenRow, Opening, Stamp};
 use crate::provider::{ResolveError, ResolveQuery, SharedProvider};
 
@@ -33,7 +34,8 @@ pub(super) struct Shared {
     pub permits: Arc<Semaphore>,
     /// Raised when the engine stops: waits end, nothing new is sent.
     pub stopping: watch::Receiver<bool>,
-    bound: Mutex<BTreeSet<ProviderName>>,
+    /// Whether the ledger is bound to a provider; one lock each, so that none waits for another (L5).
+    bound: BTreeMap<ProviderName, Mutex<bool>>,
 }
 
 impl Shared {
@@ -44,13 +46,15 @@ impl Shared {
         stopping: watch::Receiver<bool>,
     ) -> Self {
         let lease = Lease::new(deps.config.lease, deps.clock.clone());
+        let bound = deps.providers.keys();
+        let bound = bound.map(|name| (name.clone(), Mutex::new(false)));
         Self {
+            bound: bound.collect(),
             deps,
             engine,
             lease,
             permits,
             stopping,
-            bound: Mutex::default(),
         }
     }
 
@@ -74,8 +78,12 @@ impl Shared {
 
     /// Binds the ledger to the provider, once per engine, before anything can be sent.
     pub(super) async fn bind(&self, provider: &SharedProvider) -> Result<(), LedgerError> {
-        let mut bound = self.bound.lock().await;
-        if bound.contains(provider.name()) {
+        let Some(bound) = self.bound.get(provider.name()) else {
+            let why = format!("the provider {} is not configured", provider.name());
+            return Err(LedgerError::Unreachable(why));
+        };
+        let mut bound = bound.lock().await;
+        if *bound {
             return Ok(());
         }
         let account = match provider.account().await {
@@ -102,9 +110,7 @@ impl Shared {
         };
         self.deps.ledger.bind(&stamp).await?;
         // A question that got no answer is asked again before the next row.
-        if account.is_some() {
-            bound.insert(provider.name().clone());
-        }
+        *bound = account.is_some();
         Ok(())
     }
 }
@@ -255,7 +261,10 @@ async fn place(job: &Job<'_>, args: &RefundArguments) -> Result<Place, LedgerErr
             mark: rows.mark,
         };
         match ledger.open(job.call, row).await {
-            Ok(Opening::Opened(id) | Opening::Row(id)) => return Ok(Place::Row(id)),
+            Ok(Opening::Opened(id) | Opening::Row(id)) => {
+                kill::point("opened");
+                return Ok(Place::Row(id));
+            }
             Ok(Opening::Answer(result)) => return answer(*result).await,
             Ok(Opening::Changed) => {}
             // The loser of a race reads the winner's row (R21).

@@ -173,8 +173,12 @@ pub struct Watched {
 pub trait Recovery: Send + Sync {
     /// Stores an event durably before it is acknowledged (S57); false where its id is known.
     async fn accept_event(&self, event: NewEvent) -> Result<bool, LedgerError>;
-    /// Takes the event that is due first: for `lease` nobody else works on it.
-    async fn take_event(&self, lease: Duration) -> Result<Option<StoredEvent>, LedgerError>;
+    /// Takes the event that is due first, of this provider or of any: for `lease` nobody else works on it.
+    async fn take_event(
+        &self,
+        of: Option<&ProviderName>,
+        lease: Duration,
+    ) -> Result<Option<StoredEvent>, LedgerError>;
     /// Writes how it went, unless another process has it by now.
     async fn event_went(&self, event: &StoredEvent, went: EventWent) -> Result<(), LedgerError>;
     /// Makes what waits due now.
@@ -214,8 +218,13 @@ pub trait Recovery: Send + Sync {
         read: Result<Instant, SafeText>,
     ) -> Result<(), LedgerError>;
 
-    /// Takes the row that is due first and that no call drives: for `lease` nobody else looks at it.
-    async fn take_watched(&self, lease: Duration) -> Result<Option<Watched>, LedgerError>;
+    /// Takes the row that is due first, of this provider or of any, and that no call drives: for `lease`
+    /// nobody else looks at it.
+    async fn take_watched(
+        &self,
+        of: Option<&ProviderName>,
+        lease: Duration,
+    ) -> Result<Option<Watched>, LedgerError>;
     /// Writes when it is looked at next; never again without `next_at`.
     async fn watched_until(
         &self,

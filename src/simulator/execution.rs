@@ -44,6 +44,7 @@ pub(super) async fn create_refund(shared: &Shared, call: &Call) -> Result<Reply,
         let (mut state, now) = shared.state();
         let step = arrive(&mut state, call, order.as_deref(), now);
         let reply = carry_out(&mut state, call, &step, now, shared.latency);
+        state.tell();
         (step, reply)
     };
     let wait = shared

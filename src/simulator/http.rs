@@ -119,7 +119,10 @@ async fn handle(
     let reply = if too_large {
         ApiError::new(413, "The request body is larger than 1 MiB.").reply(&call)
     } else {
-        respond(shared, &call).await?
+        let reply = respond(shared, &call).await;
+        let status = reply.as_ref().ok().map(|r| r.status);
+        shared.state().0.journal.reply(&call.request_id, status);
+        reply?
     };
     let version = head.headers.get("stripe-version").cloned();
     Ok(render(reply, &call, version))

@@ -6,7 +6,7 @@
 //! - `world` the books, `keys` the idempotency layer, `state` both behind one lock,
 //! - `refunds`, `search`, `objects` what endpoints read and say,
 //! - `scenario` the names of the faults, `script` their form as data, `fault` which request meets
-//!   which, `records` what is reported.
+//!   which, `records` what is reported, `journal` the same as a file.
 //!
 //! Never: reads the machine's clock (a [`Clock`] comes in), draws unseeded lots, or knows anything
 //! about samekey's ledger and engine. Not yet here: webhooks; they will be made from the changes
@@ -16,6 +16,7 @@ mod execution;
 mod fault;
 mod http;
 mod ids;
+mod journal;
 mod keys;
 mod objects;
 mod records;
@@ -27,6 +28,7 @@ mod state;
 mod wire;
 mod world;
 
+use std::fs::File;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -63,6 +65,8 @@ pub struct SimConfig {
     pub conflict_type: String,
     /// All time comes from here; it may be scaled or stand still.
     pub clock: Clock,
+    /// A file to which every request, effect and reply is appended, a JSON object a line.
+    pub log: Option<Arc<File>>,
 }
 
 impl SimConfig {
@@ -77,6 +81,7 @@ impl SimConfig {
             retention: Duration::from_hours(24),
             conflict_type: "invalid_request_error".to_owned(),
             clock,
+            log: None,
         }
     }
 }

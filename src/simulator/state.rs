@@ -14,6 +14,7 @@ use super::SimConfig;
 use super::execution::Outage;
 use super::fault::{Fault, Faults, PlanError};
 use super::ids::{object_id, payment_id};
+use super::journal::Journal;
 use super::keys::Keys;
 use super::objects;
 use super::records::{EffectRecord, Holds, Log, RequestRecord};
@@ -28,6 +29,9 @@ pub(super) struct State {
     pub faults: Faults,
     pub outage: Option<Outage>,
     pub log: Log,
+    pub journal: Journal,
+    /// How many refunds of the world were looked at for the journal.
+    told: usize,
 }
 
 #[derive(Debug)]
@@ -48,6 +52,8 @@ impl Shared {
             faults: Faults::new(&cfg.plan, cfg.seed)?,
             outage: None,
             log: Log::default(),
+            journal: Journal(cfg.log.clone()),
+            told: 0,
         };
         Ok(Self {
             clock: cfg.clock.clone(),
@@ -64,6 +70,7 @@ impl Shared {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.clock.now();
         state.world.settle(now);
+        state.tell();
         (state, now)
     }
 
@@ -99,6 +106,15 @@ impl State {
         moved.map(EffectRecord::of).collect()
     }
 
+    /// Writes down the effects that were made since.
+    pub fn tell(&mut self) {
+        let all = self.world.refunds();
+        for refund in all.iter().skip(self.told).filter(|r| r.moved_money) {
+            self.journal.effect(&EffectRecord::of(refund));
+        }
+        self.told = all.len();
+    }
+
     /// Remembers a request.
     pub fn record(
         &mut self,
@@ -107,7 +123,7 @@ impl State {
         fault: Option<&Fault>,
         at: DateTime<Utc>,
     ) {
-        self.log.add(RequestRecord {
+        let record = RequestRecord {
             nth,
             method: call.method.to_string(),
             path: call.path.clone(),
@@ -117,7 +133,9 @@ impl State {
             payment: order.map(payment_id),
             fault: fault.map(|f| f.name),
             at,
-        });
+        };
+        self.journal.request(&call.request_id, &record);
+        self.log.add(record);
     }
 }
 

@@ -281,15 +281,20 @@ impl Runner {
     async fn try_load(&self, load: Load) -> Result<Message, LedgerError> {
         let (as_of, at) = (self.clock.now(), tokio::time::Instant::now());
         let version = self.ledger.version().await?;
-        let mut last = self.last.lock().await;
         let same = |l: &Last| l.load == load && l.version == version && l.at.elapsed() < REREAD;
-        if last.as_ref().is_some_and(same) {
+        if self.last.lock().await.as_ref().is_some_and(same) {
             let generation = load.generation;
             return Ok(Message::Unchanged { generation, as_of });
         }
-        *last = None;
+        // Not held meanwhile: a key that begins another list does not wait for the reading of the old one.
         let loaded = self.read(load.clone(), as_of).await?;
-        *last = Some(Last { load, version, at });
+        let mut last = self.last.lock().await;
+        if last
+            .as_ref()
+            .is_none_or(|l| l.load.generation <= load.generation)
+        {
+            *last = Some(Last { load, version, at });
+        }
         Ok(Message::Loaded(Box::new(loaded)))
     }
 

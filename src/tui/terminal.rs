@@ -26,6 +26,7 @@ use ratatui::backend::CrosstermBackend;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use rustix::process::{Signal, kill_current_process_group};
+use rustix::termios::{InputModes, LocalModes, OptionalActions, OutputModes, tcgetattr, tcsetattr};
 use tokio::signal::{self, unix::SignalKind};
 
 use super::format;
@@ -53,6 +54,7 @@ impl Modes {
     pub fn enter() -> io::Result<Self> {
         let modes = Self(());
         ACTIVE.store(true, Ordering::SeqCst);
+        make_sane();
         enable_raw_mode()?;
         execute!(
             io::stdout(),
@@ -62,6 +64,28 @@ impl Modes {
         )?;
         Ok(modes)
     }
+}
+
+/// What was there before is what is turned on again; where somebody who died left the terminal raw, that
+/// would be of no use to a shell (F89).
+fn make_sane() {
+    let stdin = rustix::stdio::stdin();
+    let Ok(mut modes) = tcgetattr(stdin) else {
+        return;
+    };
+    if modes.local_modes.contains(LocalModes::ICANON) {
+        return;
+    }
+    modes.input_modes |= InputModes::BRKINT | InputModes::ICRNL | InputModes::IXON;
+    modes.output_modes |= OutputModes::OPOST | OutputModes::ONLCR;
+    modes.local_modes |= LocalModes::ICANON
+        | LocalModes::ECHO
+        | LocalModes::ECHOE
+        | LocalModes::ECHOK
+        | LocalModes::ISIG
+        | LocalModes::IEXTEN;
+    // A terminal that does not take them stays as it is.
+    let _ = tcsetattr(stdin, OptionalActions::Now, &modes);
 }
 
 impl Drop for Modes {

@@ -81,6 +81,12 @@ impl Theme {
         }
     }
 
+    /// Whether only ASCII is drawn, but for what others wrote.
+    #[must_use]
+    pub fn is_ascii(&self) -> bool {
+        self.glyphs == ASCII
+    }
+
     /// Which one it is.
     #[must_use]
     pub fn name(&self) -> ThemeName {

@@ -52,6 +52,7 @@ struct State {
     probes: u32,
     looked: u32,
     hold_lookups: bool,
+    hold_reads: bool,
 }
 
 pub struct FakeProvider {
@@ -64,8 +65,12 @@ pub struct FakeProvider {
 
 impl FakeProvider {
     pub fn new(scripts: impl IntoIterator<Item = Script>) -> Arc<Self> {
+        Self::named("stripe", scripts)
+    }
+
+    pub fn named(name: &str, scripts: impl IntoIterator<Item = Script>) -> Arc<Self> {
         Arc::new(Self {
-            name: ProviderName::parse("stripe").expect("name"),
+            name: ProviderName::parse(name).expect("name"),
             profile: Profile::stripe(),
             state: Arc::new(Mutex::new(State {
                 scripts: scripts.into_iter().collect(),
@@ -111,6 +116,18 @@ impl FakeProvider {
         self.state.lock().expect("state").hold_lookups = hold;
     }
 
+    /// From now on no account, object or probe is answered.
+    pub fn hold_reads(&self) {
+        self.state.lock().expect("state").hold_reads = true;
+    }
+
+    async fn held(&self) {
+        if self.state.lock().expect("state").hold_reads {
+            self.arrived.notify_one();
+            std::future::pending::<()>().await;
+        }
+    }
+
     pub fn lookup_gives(&self, lookup: Lookup) {
         self.state.lock().expect("state").lookup = Some(lookup);
     }
@@ -150,6 +167,7 @@ impl Provider for FakeProvider {
         "simulator"
     }
     async fn account(&self) -> Result<Option<String>, ReadError> {
+        self.held().await;
         Ok(None)
     }
     async fn resolve(&self, query: &ResolveQuery) -> Result<Resolved, ResolveError> {
@@ -202,12 +220,14 @@ impl Provider for FakeProvider {
         vec!["list".into()]
     }
     async fn fetch(&self, _: &ProviderRef) -> Result<Option<ProviderObject>, ReadError> {
+        self.held().await;
         if self.state.lock().expect("state").unreadable {
             return Err(ReadError("down".into()));
         }
         Ok(None)
     }
     async fn probe(&self) -> bool {
+        self.held().await;
         self.state.lock().expect("state").probes += 1;
         true
     }

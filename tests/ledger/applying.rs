@@ -165,6 +165,74 @@ async fn confirmed_news_closes_in_flight_and_the_outcome_is_written_after_it_f03
     .await;
 }
 
+/// M7: after a timeout the provider's object comes by another way; its id is kept, not only its status.
+#[tokio::test]
+async fn news_after_a_timeout_names_the_object_m7() {
+    for_each_store(async |w| {
+        let (call, id) = w.driven("t1", "4417", 3800).await;
+        w.attempt(&id, &call, lost()).await;
+        let row = w.row(&id).await;
+        assert_eq!(row.provider_ref, None);
+        let event = Lookup::One {
+            object: object(&row, &refund_id(&row), ObjectStatus::Succeeded),
+            taken: false,
+        };
+        w.observe(&id, Source::Webhook, event).await;
+        let row = w.row(&id).await;
+        let named = row.provider_ref.as_ref().map(ToString::to_string);
+        assert_eq!(
+            (row.status, named),
+            (Status::Succeeded, Some(refund_id(&row)))
+        );
+    })
+    .await;
+}
+
+/// F43, M13: the sweep and the outcome of an attempt come at the same moment; the row ends once, and as
+/// the outcome says.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_a_sweep_and_an_outcome_at_once_f43_m13() {
+    for_each_store(async |w| {
+        let mut rows = Vec::new();
+        for n in 0..100 {
+            let (call, id) = w.driven(&format!("t{n}"), &n.to_string(), 100).await;
+            rows.push((w.authorise(&id, &call).await.expect("authorised"), id));
+        }
+        w.wait(seconds(24 * 3600));
+        let other = w.other().await;
+        let mut swept_first = 0;
+        for (n, (attempt, id)) in rows.into_iter().enumerate() {
+            let finished = Event::Finished {
+                attempt,
+                outcome: succeeded(&w.row(&id).await),
+                taken: false,
+            };
+            let (end, sweep) = (
+                w.ledger.apply(&id, finished),
+                other.apply(&id, Event::Swept),
+            );
+            // Each begins as often as the other.
+            let (end, sweep) = if n % 2 == 0 {
+                tokio::join!(end, sweep)
+            } else {
+                let (sweep, end) = tokio::join!(sweep, end);
+                (end, sweep)
+            };
+            end.expect("answered").expect("recorded");
+            let sweep = sweep.expect("answered");
+            if let Err(refusal) = &sweep {
+                assert_eq!(*refusal, Refusal::NothingDue);
+            }
+            swept_first += usize::from(sweep.is_ok());
+            let detail = w.ledger.detail(&id).await.expect("read").expect("there");
+            assert_eq!(detail.op.row.status, Status::Succeeded);
+            assert_eq!(detail.audit.len(), 3 + usize::from(sweep.is_ok()));
+        }
+        assert!((1..100).contains(&swept_first), "no race: {swept_first}");
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn an_outcome_is_written_once() {
     for_each_store(async |w| {

@@ -302,6 +302,42 @@ async fn all_engines_share_one_rate_i28_f56() {
     .await;
 }
 
+/// R97: a limit is a tool's own, also where two tools share a provider.
+#[tokio::test]
+async fn each_tool_has_a_rate_of_its_own_r97() {
+    for_each_store(async |w| {
+        let voucher: samekey::domain::ids::ToolName = "issue_voucher".parse().expect("a tool");
+        let mut both = (*w.terms).clone();
+        both.insert(tool(), five_a_second());
+        both.insert(voucher.clone(), five_a_second());
+        let hand = Hand {
+            ledger: w.place.open(std::sync::Arc::new(both), &w.clock).await,
+            engine: w.engine.clone(),
+        };
+        let mut rows = Vec::new();
+        for (name, tool) in [("a", tool()), ("b", tool()), ("c", voucher)] {
+            let call = samekey::ledger::NewCall {
+                tool,
+                ..new_call(name, name, 100)
+            };
+            hand.ledger.accept_call(call).await.expect("accepted");
+            let call = hand.lease(name).await.expect("leased");
+            let id = hand.opened(&call).await;
+            hand.ledger.drive(&id, &call, LEASE).await.expect("driven");
+            rows.push((call, id));
+        }
+        let [(a, first), (b, second), (c, third)] = rows.as_slice() else {
+            panic!("three rows");
+        };
+        assert_eq!(hand.authorise(first, a).await, Ok(1));
+        let wait = Duration::from_millis(200);
+        let limited = hand.authorise(second, b).await;
+        assert_eq!(limited, Err(Refusal::RateLimited { wait }));
+        assert_eq!(hand.authorise(third, c).await, Ok(1), "another tool");
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn the_key_is_not_sent_at_or_after_its_deadline_i10_f17() {
     for_each_store(async |w| {

@@ -14,6 +14,7 @@ mod common;
 mod applying;
 mod authorising;
 mod calls;
+mod cursors;
 mod driving;
 mod feeds;
 mod files;

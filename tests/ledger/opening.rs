@@ -364,6 +364,14 @@ async fn another_tool_of_another_provider_has_its_own_rows() {
         };
         let opening = ledger.open(call, row).await.expect("answered");
         assert!(matches!(opening, Opening::Opened(_)), "{opening:?}");
+        let query = samekey::ledger::PageQuery {
+            limit: 10,
+            ..samekey::ledger::PageQuery::default()
+        };
+        let rows = w.ledger.page(&query).await.expect("a page").rows;
+        let keys: std::collections::BTreeSet<String> =
+            rows.iter().map(|r| r.row.key.to_string()).collect();
+        assert_eq!(keys.len(), 2, "F07: each has its own key");
     })
     .await;
 }

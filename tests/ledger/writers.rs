@@ -1,11 +1,13 @@
 //! Many at once, and callers that leave in the middle: nothing acknowledged is lost, nothing half
-//! done stays (F70, F71, F77, M50).
+//! done stays (F70, F71, F77, M50); the log returns to its bound (L7).
 
 use std::time::Duration;
 
 use samekey::domain::operation::Status;
 use samekey::domain::review_event::Act;
 use samekey::ledger::{Accepted, CallQuery};
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions, SqliteConnection};
 use tokio::sync::mpsc;
 
 use crate::common::*;
@@ -97,6 +99,52 @@ async fn callers_that_leave_leave_no_transaction_behind_f70_f71() {
         assert!(after.is_some(), "after {names} acknowledged calls");
     })
     .await;
+}
+
+/// L7, F76: a long reader keeps the log from being cut back and holds up nobody; a while after it left the
+/// log is small again. (The while is virtual; the commits are not.)
+#[tokio::test]
+async fn the_log_is_cut_back_when_the_last_long_reader_left_l7_f76() {
+    const BOUND: u64 = 16 << 20;
+    let w = World::new(Place::new(Store::Sqlite), terms()).await;
+    let log = w.place.dir.path().join("ledger.db-wal");
+    let size = || std::fs::metadata(&log).expect("a log").len();
+    let plain = async || {
+        let options = SqliteConnectOptions::new().filename(w.place.path());
+        options.connect().await.expect("a connection")
+    };
+    let (mut reader, mut filler) = (plain().await, plain().await);
+    let run = async |conn: &mut SqliteConnection, sql: &'static str| {
+        sqlx::raw_sql(sql).execute(conn).await.expect(sql);
+    };
+    run(&mut filler, "CREATE TABLE weight (grams BLOB)").await;
+    run(&mut reader, "BEGIN; SELECT * FROM operations").await;
+    for _ in 0..3 {
+        run(
+            &mut filler,
+            "DELETE FROM weight; INSERT INTO weight VALUES (zeroblob(10000000))",
+        )
+        .await;
+    }
+    let mut number = 0;
+    let mut pass = async |seconds: u64| {
+        tokio::time::pause();
+        tokio::time::advance(Duration::from_secs(seconds)).await;
+        tokio::time::resume();
+        number += 1;
+        w.accept(&format!("t{number}"), "4417", 100).await;
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    };
+    pass(60).await;
+    assert!(size() > BOUND, "the reader holds it: {}", size());
+    run(&mut reader, "ROLLBACK").await;
+    for _ in 0..50 {
+        pass(60).await;
+        if size() < BOUND / 16 {
+            return;
+        }
+    }
+    panic!("the log is still {} bytes", size());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

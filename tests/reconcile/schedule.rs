@@ -76,15 +76,18 @@ async fn two_engines_do_not_look_at_a_row_twice() {
     let other = room.world.other().await;
     room.world.wait(Duration::from_secs(61));
     let lease = Duration::from_secs(300);
-    let mine = room.world.ledger.recovery().take_watched(lease).await;
+    let mine = room.world.ledger.recovery().take_watched(None, lease).await;
     assert_eq!(
         mine.expect("answered").map(|w| w.operation),
         Some(id.clone())
     );
-    let theirs = other.recovery().take_watched(lease).await;
+    let theirs = other.recovery().take_watched(None, lease).await;
     assert_eq!(theirs.expect("answered"), None);
-    // Whoever died over it does not keep it.
+    let nobody = "another".parse().expect("a name");
+    // Whoever died over it does not keep it; of another provider there is nothing.
     room.world.wait(Duration::from_secs(301));
-    let theirs = other.recovery().take_watched(lease).await;
+    let none = other.recovery().take_watched(Some(&nobody), lease).await;
+    assert_eq!(none.expect("answered"), None);
+    let theirs = other.recovery().take_watched(None, lease).await;
     assert_eq!(theirs.expect("answered").map(|w| w.operation), Some(id));
 }

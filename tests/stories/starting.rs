@@ -27,6 +27,27 @@ fn flags(modes: &Termios) -> String {
     )
 }
 
+/// F89: whoever died before left the terminal raw and silent; afterwards a shell can use it.
+#[test]
+fn started_in_a_raw_terminal_it_leaves_a_sane_one_f89() {
+    let stage = Stage::new("honest");
+    stage.refund("4417");
+    let mut command = Pty::command("sh");
+    let script = "stty raw -echo; \"$@\"; echo \"exit code $?\"; read x";
+    command.args([
+        "-c",
+        script,
+        "sh",
+        env!("CARGO_BIN_EXE_samekey"),
+        "--no-engine",
+    ]);
+    let mut pty = Pty::spawn(stage.at_home(command), SMALL);
+    pty.wait_for("ORDER");
+    pty.keys("q");
+    pty.wait_for("exit code 0");
+    assert!(pty.is_cooked(), "{}", flags(&pty.termios()));
+}
+
 #[test]
 fn the_demo_starts_and_q_leaves_the_terminal_as_it_was_u29_u39_u40() {
     let stage = Stage::new("honest");

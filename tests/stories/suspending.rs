@@ -55,7 +55,8 @@ fn ctrl_z_stops_it_with_a_sane_terminal_and_fg_draws_the_same_again_u34() {
     pty.wait_gone("TIMELINE");
     pty.keys("q");
     pty.wait("the prompt", |s| !s.alternate_screen());
-    assert!(pty.is_cooked());
+    // The screen is left a moment before the modes are.
+    wait_until("cooked", || pty.is_cooked().then_some(()));
 }
 
 /// Suspended in the middle of a call, until its lease is over and another engine has finished it:

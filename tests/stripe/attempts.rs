@@ -1,8 +1,11 @@
 //! What one attempt puts on the wire, and what comes of it.
 
 use samekey::clock::Clock;
+use samekey::domain::opening::{Resolved, check};
 use samekey::domain::operation::OperationRow;
 use samekey::domain::outcome::{Outcome, OutcomeClass};
+use samekey::domain::policy::ToolPolicy;
+use samekey::domain::tool_call::RefundArguments;
 use samekey::provider::Provider as _;
 use samekey::provider::stripe::Stripe;
 
@@ -56,6 +59,35 @@ async fn the_stored_bytes_go_out_with_the_rows_key_i3_r17() {
         ("content-type", "application/x-www-form-urlencoded"),
     ] {
         assert_eq!(seen[0].header(name), Some(value));
+    }
+}
+
+/// F27, F28: minor units go out as they are, whatever the decimals of their currency; a whole charge in
+/// yen is refunded to the yen.
+#[test]
+fn minor_units_go_out_as_they_are_f27_f28() {
+    let stripe = stripe("https://api.stripe.com", &Clock::system());
+    let policy = ToolPolicy::refund("stripe".parse().expect("a provider"));
+    let id = "op_5521".parse().expect("an operation");
+    for (code, minor) in [("jpy", 500), ("usd", 3800), ("kwd", 1005), ("clf", 12_345)] {
+        let asked = |minor: i64| {
+            let arguments =
+                serde_json::json!({"order_id": "4417", "amount_cents": minor, "currency": code});
+            RefundArguments::parse(&arguments).expect("arguments")
+        };
+        let resolved = Resolved {
+            payment: "pi_1".parse().expect("a payment"),
+            charge: None,
+            currency: code.parse().expect("a currency"),
+            captured_minor: minor,
+            refunded_minor: 0,
+            refunds: Vec::new(),
+        };
+        let whole = asked(minor);
+        assert_eq!(check(&[], &whole, &resolved, &policy, 0), Ok(()), "{code}");
+        check(&[], &asked(minor + 1), &resolved, &policy, 0).expect_err(code);
+        let bytes = String::from_utf8(stripe.request(&id, &whole, &resolved)).expect("text");
+        assert!(bytes.contains(&format!("&amount={minor}&")), "{bytes}");
     }
 }
 

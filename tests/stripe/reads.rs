@@ -3,6 +3,7 @@
 use samekey::clock::Clock;
 use samekey::domain::evidence::ObjectStatus;
 use samekey::domain::ids::{ChargeId, OrderId, PaymentId, ProviderRef};
+use samekey::domain::key::IdempotencyKey;
 use samekey::domain::opening::Resolved;
 use samekey::domain::transition::Lookup;
 use samekey::provider::{Provider as _, ResolveError, ResolveQuery};
@@ -126,6 +127,38 @@ async fn an_order_is_resolved_from_intent_charge_or_search_with_all_refunds() {
             assert!(request.header("authorization").is_some() && request.body.is_empty());
         }
     }
+}
+
+/// F07, F08, M34: one adapter sends, reads and sends something else; each key is on its own request and on
+/// nothing else, and only refunds are sent with one.
+#[tokio::test]
+async fn a_key_is_on_its_own_request_only_f08_m34() {
+    let server = Server::start(|_, seen| match seen.line.as_str() {
+        "POST /v1/refunds" => reply(200, &refund("re_1", 3800, Some("op_5521")).to_string()),
+        _ => list(&[refund("re_1", 3800, Some("op_5521"))], false),
+    })
+    .await;
+    let stripe = stripe(&server.origin, &Clock::system());
+    let first = row(&stripe);
+    let mut second = row(&stripe);
+    second.key = IdempotencyKey::from_uuid(uuid::Uuid::from_u128(7));
+    for row in [&first, &second] {
+        stripe.connect().await.expect("connects").send(row).await;
+        stripe.lookup(row).await;
+        stripe.probe().await;
+    }
+    let seen = server.requests();
+    let keys: Vec<_> = seen
+        .iter()
+        .filter_map(|s| Some((s.line.as_str(), s.header("idempotency-key")?)))
+        .collect();
+    let (a, b) = (first.key.to_string(), second.key.to_string());
+    let wanted = [
+        ("POST /v1/refunds", a.as_str()),
+        ("POST /v1/refunds", b.as_str()),
+    ];
+    assert_eq!(keys, wanted);
+    assert!(seen.len() >= 6, "{}", seen.len());
 }
 
 #[tokio::test]

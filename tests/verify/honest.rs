@@ -223,7 +223,10 @@ async fn told_by_events(w: &World) {
         };
         assert!(recovery.accept_event(event.clone()).await.expect("stored"));
         assert!(!recovery.accept_event(event).await.expect("known"));
-        let taken = recovery.take_event(seconds(30)).await.expect("answered");
+        let taken = recovery
+            .take_event(None, seconds(30))
+            .await
+            .expect("answered");
         let taken = taken.expect("due");
         recovery.event_went(&taken, went).await.expect("written");
     }

@@ -1,5 +1,6 @@
 //! `verify`: an honest ledger has no violation; each damage is named with its operation and rule;
-//! and with the guards of the schema in place none of the damages can be done by SQL.
+//! with the guards of the schema in place none of the damages can be done by SQL, and each guard is needed
+//! for something (`alone`).
 
 #![allow(
     clippy::expect_used,
@@ -7,6 +8,9 @@
     reason = "the builders of a test may fail it"
 )]
 
+mod alone;
+mod cases;
+mod checks;
 #[path = "../common/ledger.rs"]
 mod common;
 mod damage;

@@ -370,12 +370,12 @@ async fn an_event_whose_worker_died_is_taken_again_m5() {
     let recovery = room.world.ledger.recovery();
     let lease = Duration::from_secs(300);
     let taken = recovery
-        .take_event(lease)
+        .take_event(None, lease)
         .await
         .expect("answered")
         .expect("due");
     assert_eq!(
-        recovery.take_event(lease).await.expect("answered"),
+        recovery.take_event(None, lease).await.expect("answered"),
         None,
         "one at a time"
     );

@@ -113,28 +113,24 @@ pub(super) async fn queue_approved(tx: &mut Tx<'_>, row: &OperationRow) -> Resul
     Ok(())
 }
 
-/// Calls that wait, and calls whose engine let its lease run out, oldest first.
+/// Calls that wait, and calls whose engine let its lease run out, oldest first; of each tool only so many
+/// that every other tool still finds a worker (L5).
 pub(super) async fn lease(
     tx: &mut Tx<'_>,
     engine: &EngineId,
     lease: Duration,
     max: u32,
 ) -> Result<Vec<LeasedCall>, LedgerError> {
+    let chosen = choose(tx, engine, max).await?;
     let sql =
         "UPDATE tool_calls SET state = 'running', engine = ?1, epoch = epoch + 1, lease_until = ?2,
                    begun_at = coalesce(begun_at, ?3), joined = 0
-               WHERE rowid IN (SELECT rowid FROM tool_calls
-                   WHERE state IN ('queued', 'running') AND (state = 'queued' OR lease_until <= ?3)
-                   AND tool IN (SELECT value FROM json_each(?5))
-                   ORDER BY accepted_at, rowid LIMIT ?4)
-               RETURNING *";
+               WHERE rowid IN (SELECT value FROM json_each(?4)) RETURNING *";
     let rows = sqlx::query(sql)
         .bind(engine.as_str())
         .bind(micros(later(tx.now, lease)))
         .bind(micros(tx.now))
-        .bind(max)
-        // An engine leaves tools alone that it does not know (F49).
-        .bind(to_json(&tx.terms.keys().collect::<Vec<_>>())?)
+        .bind(to_json(&chosen)?)
         .fetch_all(&mut *tx.conn)
         .await
         .map_err(store::failed)?;
@@ -142,6 +138,42 @@ pub(super) async fn lease(
     let mut calls: Vec<LeasedCall> = taken.collect::<Result<_, _>>()?;
     calls.sort_by_key(|c| c.call.accepted_at);
     Ok(calls)
+}
+
+/// Which calls an engine takes that has `max` workers free. It leaves tools alone that it does not know (F49).
+async fn choose(tx: &mut Tx<'_>, engine: &EngineId, max: u32) -> Result<Vec<i64>, LedgerError> {
+    let now = micros(tx.now);
+    let running = "SELECT tool, count(*) FROM tool_calls
+                   WHERE state = 'running' AND engine = ? AND lease_until > ? GROUP BY tool";
+    let running = sqlx::query_as(running).bind(engine.as_str()).bind(now);
+    let running: Vec<(String, u32)> = running
+        .fetch_all(&mut *tx.conn)
+        .await
+        .map_err(store::failed)?;
+    let workers = running
+        .iter()
+        .fold(max, |sum, (_, n)| sum.saturating_add(*n));
+    let others = u32::try_from(tx.terms.len().saturating_sub(1)).unwrap_or(u32::MAX);
+    let share = workers.saturating_sub(others).max(1);
+    let mut waiting: Vec<(i64, i64)> = Vec::new();
+    for tool in tx.terms.keys() {
+        let busy = running.iter().find(|(name, _)| name == tool.as_str());
+        let room = share.saturating_sub(busy.map_or(0, |(_, n)| *n)).min(max);
+        let sql = "SELECT accepted_at, rowid FROM tool_calls
+                   WHERE state IN ('queued', 'running') AND (state = 'queued' OR lease_until <= ?) AND tool = ?
+                   ORDER BY accepted_at, rowid LIMIT ?";
+        let found = sqlx::query_as(sql).bind(now).bind(tool.as_str()).bind(room);
+        let found: Vec<(i64, i64)> = found
+            .fetch_all(&mut *tx.conn)
+            .await
+            .map_err(store::failed)?;
+        waiting.extend(found);
+    }
+    waiting.sort_unstable();
+    let chosen = waiting.into_iter().map(|(_, row)| row);
+    Ok(chosen
+        .take(usize::try_from(max).unwrap_or(usize::MAX))
+        .collect())
 }
 
 pub(super) async fn lease_one(

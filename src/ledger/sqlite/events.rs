@@ -51,11 +51,15 @@ pub(super) async fn accept(tx: &mut Tx<'_>, event: NewEvent) -> Result<bool, Led
     Ok(true)
 }
 
-pub(super) async fn is_any_due(inner: &Arc<Inner>) -> Result<bool, LedgerError> {
+pub(super) async fn is_any_due(
+    inner: &Arc<Inner>,
+    of: Option<ProviderName>,
+) -> Result<bool, LedgerError> {
     let sql = "SELECT EXISTS (SELECT 1 FROM provider_events
-                   WHERE state IN ('received', 'waiting') AND next_at <= ?)";
+                   WHERE state IN ('received', 'waiting') AND next_at <= ?1 AND (?2 IS NULL OR provider = ?2))";
     sqlx::query_scalar(sql)
         .bind(micros(inner.clock.now()))
+        .bind(of.as_ref().map(ProviderName::as_str))
         .fetch_one(&inner.readers)
         .await
         .map_err(store::failed)
@@ -64,11 +68,12 @@ pub(super) async fn is_any_due(inner: &Arc<Inner>) -> Result<bool, LedgerError> 
 /// The event that is due first; its try is counted, and for `lease` it is nobody else's.
 pub(super) async fn take(
     tx: &mut Tx<'_>,
+    of: Option<ProviderName>,
     lease: Duration,
 ) -> Result<Option<StoredEvent>, LedgerError> {
     let sql = "UPDATE provider_events SET tries = tries + 1, next_at = ?1 WHERE event_no = (
                    SELECT event_no FROM provider_events WHERE state IN ('received', 'waiting') AND next_at <= ?2
-                   ORDER BY next_at, event_no LIMIT 1)
+                   AND (?3 IS NULL OR provider = ?3) ORDER BY next_at, event_no LIMIT 1)
                RETURNING event_no, event_id, provider, payload, tries,
                    EXISTS (SELECT 1 FROM provider_events e WHERE e.digest = provider_events.digest
                            AND e.event_no <> provider_events.event_no AND e.provider = provider_events.provider
@@ -76,6 +81,7 @@ pub(super) async fn take(
     let found = sqlx::query(sql)
         .bind(micros(later(tx.now, lease)))
         .bind(micros(tx.now))
+        .bind(of.as_ref().map(ProviderName::as_str))
         .fetch_optional(&mut *tx.conn)
         .await
         .map_err(store::failed)?;

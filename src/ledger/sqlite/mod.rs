@@ -37,7 +37,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use sqlx::{Connection, SqliteConnection, SqlitePool};
 use tokio::sync::{Mutex, watch};
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 
 use super::{
     Accepted, Applied, AuditPage, AuditQuery, BucketSeen, CallPage, CallQuery, Counts, Detail,
@@ -83,7 +83,8 @@ struct Inner {
     damage: checking::Damage,
     /// Sees whether anything was committed.
     eye: Arc<Eye>,
-    watcher: std::sync::Mutex<Option<JoinHandle<()>>>,
+    /// What goes on for as long as the ledger is open.
+    beside: std::sync::Mutex<JoinSet<()>>,
 }
 
 fn terms<'a>(
@@ -484,8 +485,8 @@ impl Ledger for SqliteLedger {
     }
 
     async fn close(&self) {
-        if let Some(watcher) = self.0.watcher.lock().ok().and_then(|mut w| w.take()) {
-            watcher.abort();
+        if let Ok(mut beside) = self.0.beside.lock() {
+            beside.abort_all();
         }
         self.0.closed.store(true, Ordering::SeqCst);
         self.0.eye.close().await;

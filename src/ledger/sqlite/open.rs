@@ -16,6 +16,7 @@ use super::{Inner, SqliteLedger, files, limits, store};
 use crate::clock::Clock;
 use crate::domain::ids::ToolName;
 use crate::domain::policy::Terms;
+use crate::kill;
 use crate::ledger::LedgerError;
 
 pub(in crate::ledger) static MIGRATIONS: Migrator = sqlx::migrate!("migrations/sqlite");
@@ -81,15 +82,15 @@ impl SqliteLedger {
         }
         let readers = SqlitePoolOptions::new()
             .max_connections(4)
+            // A file does not hang up.
+            .test_before_acquire(false)
             .idle_timeout(None)
             .max_lifetime(None)
             .connect_with(options(&path).pragma("query_only", "ON"))
             .await
             .map_err(store::failed)?;
         let (changed, _) = watch::channel(0);
-        // It gives way at once: a checkpoint that waits for a reader would hold up every writer.
-        let patience = Duration::from_millis(50);
-        let eye = options(&path).busy_timeout(patience).connect().await;
+        let eye = options(&path).connect().await;
         let eye = Arc::new(Eye::new(eye.map_err(store::failed)?));
         let ledger = Self(Arc::new(Inner {
             writer: Mutex::new(Some(writer)),
@@ -103,13 +104,15 @@ impl SqliteLedger {
             changed,
             damage: Damage::default(),
             eye: Arc::clone(&eye),
-            watcher: std::sync::Mutex::new(None),
+            beside: std::sync::Mutex::default(),
         }));
         let log = files::beside(&path, "-wal");
         let changed = ledger.0.changed.clone();
-        let task = tokio::spawn(watching::watch(eye, log, changed, mode == OpenMode::Engine));
-        if let Ok(mut slot) = ledger.0.watcher.lock() {
-            *slot = Some(task);
+        if let Ok(mut beside) = ledger.0.beside.lock() {
+            beside.spawn(watching::watch(eye, log, changed));
+            if mode == OpenMode::Engine {
+                beside.spawn(watching::cut(path));
+            }
         }
         Ok(ledger)
     }
@@ -171,6 +174,7 @@ async fn prepare(path: &Path, mode: OpenMode) -> Result<SqliteConnection, Ledger
             return Err(LedgerError::NotALedger(why.into()));
         }
         let _lock = files::migration_lock(path).await?;
+        kill::point("upgrading");
         MIGRATIONS
             .run_direct(None, &mut conn, false)
             .await
@@ -198,6 +202,7 @@ async fn create(path: &Path) -> Result<(), LedgerError> {
         .await
         .map_err(store::failed)?;
     conn.close().await.map_err(store::failed)?;
+    kill::point("made");
     files::move_whole(&new, path)
 }
 
@@ -270,13 +275,5 @@ async fn check_version(conn: &mut SqliteConnection) -> Result<(), LedgerError> {
         Err(LedgerError::Unreachable(format!(
             "this build carries SQLite {version}; below 3.51.3 committed data can be lost"
         )))
-    }
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        if let Some(task) = self.watcher.lock().ok().and_then(|mut w| w.take()) {
-            task.abort();
-        }
     }
 }

@@ -20,13 +20,18 @@ impl Recovery for SqliteLedger {
             .await
     }
 
-    async fn take_event(&self, lease: Duration) -> Result<Option<StoredEvent>, LedgerError> {
+    async fn take_event(
+        &self,
+        of: Option<&ProviderName>,
+        lease: Duration,
+    ) -> Result<Option<StoredEvent>, LedgerError> {
         // By a reader first, so that nobody waits for the writer while there is nothing.
-        let due = self.read(|inner| async move { events::is_any_due(&inner).await });
+        let (of, whose) = (of.cloned(), of.cloned());
+        let due = self.read(|inner| async move { events::is_any_due(&inner, of).await });
         if !due.await? {
             return Ok(None);
         }
-        self.write(move |mut tx| Box::pin(async move { events::take(&mut tx, lease).await }))
+        self.write(move |mut tx| Box::pin(async move { events::take(&mut tx, whose, lease).await }))
             .await
     }
 
@@ -108,13 +113,20 @@ impl Recovery for SqliteLedger {
         .await
     }
 
-    async fn take_watched(&self, lease: Duration) -> Result<Option<Watched>, LedgerError> {
-        let due = self.read(|inner| async move { watched::is_any_due(&inner).await });
+    async fn take_watched(
+        &self,
+        of: Option<&ProviderName>,
+        lease: Duration,
+    ) -> Result<Option<Watched>, LedgerError> {
+        let (of, whose) = (of.cloned(), of.cloned());
+        let due = self.read(|inner| async move { watched::is_any_due(&inner, of).await });
         if !due.await? {
             return Ok(None);
         }
-        self.write(move |mut tx| Box::pin(async move { watched::take(&mut tx, lease).await }))
-            .await
+        self.write(move |mut tx| {
+            Box::pin(async move { watched::take(&mut tx, whose, lease).await })
+        })
+        .await
     }
 
     async fn watched_until(

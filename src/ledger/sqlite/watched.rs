@@ -7,28 +7,38 @@ use std::time::Duration;
 use sqlx::sqlite::SqliteRow;
 
 use super::{Inner, Tx, read, store};
-use crate::domain::ids::OperationId;
+use crate::domain::ids::{OperationId, ProviderName};
 use crate::domain::{Instant, later};
 use crate::ledger::row::{Columns, micros};
 use crate::ledger::{LedgerError, Watched};
 
 /// Due rows that no call drives, the first one first.
 pub(super) const DUE: &str = "SELECT w.operation_id FROM watched w WHERE w.next_at <= ?1
+    AND (?2 IS NULL OR ?2 = (SELECT provider FROM operations o WHERE o.operation_id = w.operation_id))
     AND NOT EXISTS (SELECT 1 FROM drives d WHERE d.operation_id = w.operation_id AND d.until > ?1)
     ORDER BY w.next_at LIMIT 1";
 
-pub(super) async fn is_any_due(inner: &Arc<Inner>) -> Result<bool, LedgerError> {
+pub(super) async fn is_any_due(
+    inner: &Arc<Inner>,
+    of: Option<ProviderName>,
+) -> Result<bool, LedgerError> {
     let found: Option<String> = sqlx::query_scalar(DUE)
         .bind(micros(inner.clock.now()))
+        .bind(of.as_ref().map(ProviderName::as_str))
         .fetch_optional(&inner.readers)
         .await
         .map_err(store::failed)?;
     Ok(found.is_some())
 }
 
-pub(super) async fn take(tx: &mut Tx<'_>, lease: Duration) -> Result<Option<Watched>, LedgerError> {
+pub(super) async fn take(
+    tx: &mut Tx<'_>,
+    of: Option<ProviderName>,
+    lease: Duration,
+) -> Result<Option<Watched>, LedgerError> {
     let due: Option<String> = sqlx::query_scalar(DUE)
         .bind(micros(tx.now))
+        .bind(of.as_ref().map(ProviderName::as_str))
         .fetch_optional(&mut *tx.conn)
         .await
         .map_err(store::failed)?;

@@ -4,16 +4,16 @@
 //! Owns: the connection that sees whether anything was committed, the hint that something changed, and
 //! cutting back the log from time to time. Tests: `tests/ledger/pages.rs`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::{Connection as _, SqliteConnection};
+use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection};
 use tokio::sync::{Mutex, watch};
 use tokio::time::{Instant, sleep};
 
-use super::open::pragma;
-use super::store;
+use super::open::{options, pragma};
+use super::{files, store};
 use crate::ledger::LedgerError;
 
 /// How often others' commits are looked for where nothing tells of them.
@@ -45,16 +45,6 @@ impl Eye {
         }
     }
 
-    /// Cuts the log back, if nobody reads it just now.
-    async fn cut(&self) {
-        if let Some(conn) = &mut *self.0.lock().await {
-            let cut = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(conn);
-            if let Err(error) = cut.await.map_err(store::failed) {
-                tracing::debug!(%error, "checkpoint");
-            }
-        }
-    }
-
     pub(super) async fn close(&self) {
         if let Some(conn) = self.0.lock().await.take() {
             // Nothing was written; a failure to close loses nothing.
@@ -63,13 +53,34 @@ impl Eye {
     }
 }
 
+/// Cuts the log of the ledger at `path` back from time to time, if nobody reads it just then. Its own
+/// connection: a cut waits for the disk, and neither hints nor readings wait for that.
+pub(super) async fn cut(path: PathBuf) {
+    let log = files::beside(&path, "-wal");
+    loop {
+        sleep(CUT_EVERY).await;
+        if std::fs::metadata(&log).is_ok_and(|log| log.len() > 0)
+            && let Err(error) = cut_once(&path).await
+        {
+            tracing::debug!(%error, "checkpoint");
+        }
+    }
+}
+
+async fn cut_once(path: &Path) -> Result<(), LedgerError> {
+    // It gives way at once: a checkpoint that waits for a reader would hold up every writer.
+    let options = options(path).busy_timeout(Duration::from_millis(50));
+    let mut conn = options.connect().await.map_err(store::failed)?;
+    let cut = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(&mut conn);
+    cut.await.map_err(store::failed)?;
+    conn.close().await.map_err(store::failed)
+}
+
 /// Turns commits, also of other processes, into the hint that something changed. `log` is the file that
-/// every commit is written to; `cuts`: also cuts it back.
-pub(super) async fn watch(eye: Arc<Eye>, log: PathBuf, changed: watch::Sender<u64>, cuts: bool) {
+/// every commit is written to.
+pub(super) async fn watch(eye: Arc<Eye>, log: PathBuf, changed: watch::Sender<u64>) {
     let mut ear = Ear::at(&log);
     let mut seen = None;
-    // Since the last cut: when that was, and whether anything was written.
-    let (mut cut_at, mut written) = (Instant::now(), false);
     loop {
         let (mut wait, mut sign_at) = (Duration::ZERO, Instant::now());
         loop {
@@ -80,7 +91,6 @@ pub(super) async fn watch(eye: Arc<Eye>, log: PathBuf, changed: watch::Sender<u6
             match eye.version().await {
                 Ok(version) if seen.replace(version) != Some(version) => {
                     changed.send_modify(|n| *n = n.wrapping_add(1));
-                    written = true;
                     break;
                 }
                 Ok(_) => {}
@@ -92,10 +102,6 @@ pub(super) async fn watch(eye: Arc<Eye>, log: PathBuf, changed: watch::Sender<u6
             wait = (wait * 2).clamp(FIRST_LOOK, WIDEST_LOOK);
         }
         ear.heard = false;
-        if cuts && written && cut_at.elapsed() >= CUT_EVERY {
-            eye.cut().await;
-            (cut_at, written) = (Instant::now(), false);
-        }
         // Where nobody waits for the hint, nothing is looked for each time the log is written to.
         let nobody = changed.is_closed();
         let patience = if nobody || ear.is_deaf() {

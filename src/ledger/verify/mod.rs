@@ -13,6 +13,7 @@ mod events;
 mod evidence;
 mod facts;
 mod pages;
+mod rows;
 mod schema;
 mod text;
 mod unique;
@@ -100,6 +101,7 @@ async fn audit(
     tolerate(text::check(conn, &layout, found).await, found)?;
     tolerate(desk::check(conn, &layout, found).await, found)?;
     tolerate(events::check(conn, &layout, found).await, found)?;
+    tolerate(rows::check(conn, &layout, found).await, found)?;
     if !layout.has_history() {
         let what = "the rows were not checked: a table or column they need is missing";
         found.add(None, "schema", what);
@@ -108,8 +110,8 @@ async fn audit(
     let accepted = tolerate(clock_accepted(conn).await, found)?.unwrap_or(false);
     tolerate(unique::check(conn, found).await, found)?;
     let mut operations = 0;
-    let rows = walk(conn, found, accepted, &mut operations).await;
-    tolerate(rows, found)?;
+    let walked = walk(conn, found, accepted, &mut operations).await;
+    tolerate(walked, found)?;
     tolerate(calls::without_row(conn, accepted, found).await, found)?;
     tolerate(calls::gone(conn, found).await, found)?;
     tolerate(calls::stale(conn, now, found).await, found)?;

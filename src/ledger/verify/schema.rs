@@ -189,10 +189,15 @@ pub(super) async fn integrity(
         found.add(None, "integrity", line);
     }
     let sql = "SELECT \"table\", rowid, \"parent\" FROM pragma_foreign_key_check LIMIT 1000";
-    let rows = sqlx::query(sql)
-        .fetch_all(&mut *conn)
-        .await
-        .map_err(failed)?;
+    let rows = match sqlx::query(sql).fetch_all(&mut *conn).await {
+        // Where a table has lost its key, nothing can refer to it.
+        Err(sqlx::Error::Database(why)) if why.message().starts_with("foreign key mismatch") => {
+            let what = format!("references cannot be followed: {}", why.message());
+            found.add(None, "integrity", what);
+            return Ok(());
+        }
+        rows => rows.map_err(failed)?,
+    };
     for row in rows {
         let (table, parent): (String, String) = (
             row.try_get(0).map_err(failed)?,

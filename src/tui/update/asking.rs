@@ -126,7 +126,13 @@ fn marked_rows(model: &mut Model) -> Option<Target> {
         model.say(Role::Warn, says);
         return None;
     }
-    Some(Target::Rows(model.marks.iter().cloned().collect()))
+    // As they stand in the list; then those that are marked in others.
+    let mut rows = model.list.ids();
+    rows.retain(|id| model.marks.contains(id));
+    let elsewhere = model.marks.iter().filter(|id| !rows.contains(id)).cloned();
+    let elsewhere: Vec<_> = elsewhere.collect();
+    rows.extend(elsewhere);
+    Some(Target::Rows(rows))
 }
 
 /// The tool under the cursor, on a list that of its row, and whether the screen shows it as paused.

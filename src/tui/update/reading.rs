@@ -6,7 +6,7 @@ use super::super::format;
 use super::super::message::{DetailView, Edge, Loaded, Page, PageQuery, Tab};
 use super::super::model::{Focus, Model};
 use super::super::selection::{List, SEARCH_ON, Want};
-use super::super::view::layout;
+use super::super::view::{detail_scroll_limit, layout};
 use super::{asking, boards, refit};
 use crate::domain::Instant;
 use crate::domain::ids::OperationId;
@@ -17,12 +17,14 @@ const MOST_RUNG: usize = 10_000;
 
 /// Asks for a reading of everything on the screen; while one is on its way, for one more after it.
 pub fn request(model: &mut Model) -> Vec<Effect> {
-    let mut effects = load(model);
+    let bell = bell_listens(model);
+    let mut effects = load(model, bell);
     effects.extend(boards::request(model));
     effects
 }
 
-fn load(model: &mut Model) -> Vec<Effect> {
+/// `review`: also the head of the review list, for the bell.
+fn load(model: &mut Model, review: bool) -> Vec<Effect> {
     if model.reading.in_flight {
         model.reading.again = true;
         return Vec::new();
@@ -38,8 +40,13 @@ fn load(model: &mut Model) -> Vec<Effect> {
         generation: model.reading.generation,
         query: Box::new(Query(model.query())),
         shown,
-        review: model.bell && !page_is_review(model),
+        review,
     })]
+}
+
+/// Whether the bell needs more than the list that is read anyway.
+fn bell_listens(model: &Model) -> bool {
+    model.bell && !page_is_review(model)
 }
 
 /// Whether the list itself is the unfiltered review list.
@@ -68,7 +75,10 @@ pub fn begin(model: &mut Model, list: List) -> Vec<Effect> {
     model.reading.generation = model.reading.generation.wrapping_add(1);
     (model.reading.in_flight, model.reading.again) = (false, false);
     model.touch();
-    request(model)
+    // The person waits for the list alone; the bell has time until the next reading.
+    let mut effects = load(model, false);
+    effects.extend(boards::request(model));
+    effects
 }
 
 /// A reading arrived.
@@ -104,7 +114,8 @@ pub fn loaded(model: &mut Model, loaded: Loaded) -> Vec<Effect> {
     effects.extend(want_detail(model));
     effects.extend(want_more(model));
     if model.reading.again {
-        effects.extend(load(model));
+        let bell = bell_listens(model);
+        effects.extend(load(model, bell));
     }
     effects
 }
@@ -275,8 +286,14 @@ pub fn detail(
     if Some(id) == model.list.cursor() {
         match result {
             Ok(Some(view)) => {
+                // Who reads the end sees what is added to it.
+                let scroll = model.detail.scroll;
+                let at_end = scroll > 0 && scroll >= detail_scroll_limit(model);
                 model.detail.view = Some(view);
                 model.detail.problem = None;
+                if at_end {
+                    model.detail.scroll = detail_scroll_limit(model);
+                }
             }
             Ok(None) => model.detail.problem = Some(format!("the ledger has no {id}")),
             Err(why) => model.detail.problem = Some(why),

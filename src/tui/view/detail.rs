@@ -159,7 +159,7 @@ fn head(model: &Model, view: &DetailView, out: &mut Vec<Spans>) {
 
 fn history(model: &Model, view: &DetailView, width: usize, out: &mut Vec<Spans>) {
     let (theme, stamp) = (&model.theme, model.stamp());
-    let entries = timeline::entries(view);
+    let entries = timeline::entries(view, stamp);
     let at_width = entries
         .iter()
         .map(|e| format::width(&stamp.at(e.at)))

@@ -136,7 +136,7 @@ fn notices(model: &Model, view: &EngineView) -> Spans {
     };
     vec![
         span(theme, Role::Dim, "   NOTICES  "),
-        count(counts.pending, "waiting", Role::Warn),
+        count(counts.pending, "waiting", Role::Text),
         count(counts.sent, "sent", Role::Text),
         count(counts.gave_up, "given up", Role::Alarm),
     ]

@@ -84,6 +84,20 @@ pub fn view(model: &Model, frame: &mut Frame<'_>) {
     if let Some(open) = &model.dialog {
         dialog::draw(model, frame, open);
     }
+    if model.theme.is_ascii() {
+        spell_out(frame);
+    }
+}
+
+/// The pictures that stand for control characters in outside text are beyond ASCII themselves.
+fn spell_out(frame: &mut Frame<'_>) {
+    let pictures = '\u{2400}'..='\u{243f}';
+    for cell in &mut frame.buffer_mut().content {
+        let mut chars = cell.symbol().chars();
+        if chars.any(|c| pictures.contains(&c) || c == char::REPLACEMENT_CHARACTER) {
+            cell.set_symbol("?");
+        }
+    }
 }
 
 /// The role of rules and frames: another one where real money moves.

@@ -147,7 +147,7 @@ fn outcomes(model: &Model, report: &Report, width: usize, out: &mut Vec<Spans>) 
         numbers(if wide { "FAILED" } else { "FAIL" }, 0),
         numbers("OPEN", 0),
         numbers(if wide { "UNKNOWN" } else { "UNK" }, 0),
-        numbers(if wide { "CONTRADICTED" } else { "CONTRA" }, 3),
+        numbers(if wide { "CONTRADICTED" } else { "CONTRA" }, 0),
         numbers(if wide { "ATTEMPTS EACH" } else { "ATT" }, 4),
         numbers("P50", 2),
         numbers("P95", 1),

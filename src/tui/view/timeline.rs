@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::super::format;
+use super::super::format::{self, Stamp};
 use super::super::message::{AuditRow, DetailView};
 use super::super::theme::Role;
 use crate::domain::attempt::Attempt;
@@ -24,13 +24,13 @@ pub struct Entry {
 }
 
 /// All entries, oldest first.
-pub fn entries(view: &DetailView) -> Vec<Entry> {
+pub fn entries(view: &DetailView, stamp: Stamp) -> Vec<Entry> {
     let detail = &view.detail;
     let mut all: Vec<Entry> = Vec::new();
     all.extend(detail.calls.iter().flat_map(call));
     all.extend(detail.op.attempts.iter().map(attempt));
     all.extend(detail.op.evidence.iter().filter_map(evidence));
-    all.extend(detail.audit.iter().filter_map(audit));
+    all.extend(detail.audit.iter().filter_map(|row| audit(row, stamp)));
     all.sort_by_key(|e| e.at);
     all
 }
@@ -177,7 +177,7 @@ pub fn seen(evidence: &Evidence) -> String {
 }
 
 /// Decisions and notes; what attempts and evidence tell already is left to them.
-fn audit(row: &AuditRow) -> Option<Entry> {
+fn audit(row: &AuditRow, stamp: Stamp) -> Option<Entry> {
     let (kind, role) = match row.action.as_str() {
         "authorised" | "finished" | "observed" => return None,
         "noted" => ("note", Role::Text),
@@ -194,8 +194,9 @@ fn audit(row: &AuditRow) -> Option<Entry> {
     if let Some(decision) = row.detail.get("decision").and_then(Value::as_str) {
         let _ = write!(text, " as {decision}");
     }
-    if let Some(until) = row.detail.get("until").and_then(Value::as_str) {
-        let _ = write!(text, " until {until}");
+    let until = row.detail.get("until").and_then(Value::as_str);
+    if let Some(until) = until.and_then(|text| text.parse().ok()) {
+        let _ = write!(text, " until {}", stamp.clock(until));
     }
     if let Some(note) = row.detail.get("note").and_then(Value::as_str) {
         let _ = write!(text, ": {note}");
