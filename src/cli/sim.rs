@@ -9,7 +9,7 @@ use super::args::SimArgs;
 use super::context::Context;
 use crate::clock::Clock;
 use crate::error::{Exit, Failure};
-use crate::simulator::{Plan, Script, SimConfig, Simulator};
+use crate::simulator::{Plan, Script, SimConfig, Simulator, WebhookEndpoint};
 
 /// Largest scenario file, in bytes.
 const MAX_FILE: u64 = 1 << 20;
@@ -25,6 +25,7 @@ pub(super) async fn run(cx: &Context, args: &SimArgs) -> Result<Exit, Failure> {
         plan: plan(&args.scenario)?,
         seed: args.seed,
         latency: args.latency,
+        webhook: webhook(args)?,
         ..SimConfig::new(clock)
     };
     // Listened for before the address is printed: whoever reads it may stop us at once.
@@ -44,6 +45,18 @@ pub(super) async fn run(cx: &Context, args: &SimArgs) -> Result<Exit, Failure> {
     ends.wait().await;
     simulator.stop().await;
     Ok(Exit::Done)
+}
+
+/// Who is told of events.
+fn webhook(args: &SimArgs) -> Result<Option<WebhookEndpoint>, Failure> {
+    let Some(url) = &args.webhook else {
+        return Ok(None);
+    };
+    let endpoint = WebhookEndpoint::new(url, args.webhook_secret.clone());
+    endpoint.map(Some).map_err(|why| {
+        Failure::usage("webhook", why)
+            .hint("write --webhook http://127.0.0.1:PORT/PATH --webhook-secret SECRET")
+    })
 }
 
 /// A name, a name with a count, or a file of one's own.
@@ -73,7 +86,9 @@ pub(super) fn plan(scenario: &str) -> Result<Plan, Failure> {
         return Err(unreadable("it is not a file below 1 MiB"));
     }
     let text = std::fs::read_to_string(name).map_err(|e| unreadable(&crate::config::plain(&e)))?;
-    let script = Script::parse(name, &text).map_err(|e| refused(e.to_string()))?;
+    let script = Script::parse(name, &text).map_err(|e| {
+        Failure::usage("scenario", e.to_string()).hint("correct the file and start again")
+    })?;
     Ok(Plan::Custom { script, n })
 }
 

@@ -193,6 +193,11 @@ fn reply(fault: Option<&Fault>) -> Option<bool> {
             | "pending-then-succeeded"
             | "pending-then-failed"
             | "succeeded-then-failed"
+            | "webhook-lost"
+            | "webhook-late"
+            | "webhook-early"
+            | "webhook-duplicate"
+            | "webhook-out-of-order"
             | "wrong-amount-reply",
         ) => Some(false),
         // Saved: every further request with the key gets the same.
