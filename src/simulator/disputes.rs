@@ -12,6 +12,7 @@ use super::changes::{Change, Subject};
 use super::ids::{object_id, order_of_charge, order_of_payment};
 use super::objects;
 use super::pages::{Created, Page};
+use super::refunds::{LISTED_BY, only};
 use super::state::seconds_after;
 use super::step::{DisputeCourse, Setting, Verdict, WebhookFault};
 use super::wire::{ApiError, Params};
@@ -109,6 +110,7 @@ fn about(kind: &'static str, dispute: &Dispute, at: DateTime<Utc>) -> Change {
 
 /// `GET /v1/disputes`, newest first.
 pub(super) fn list(world: &World, query: &Params) -> Result<Value, ApiError> {
+    only(query, &LISTED_BY)?;
     let page = Page::parse(query)?;
     let created = Created::parse(query)?;
     let of_payment = query.get("payment_intent").map(order_of_payment);

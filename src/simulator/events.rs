@@ -12,6 +12,7 @@ use super::changes::{Change, Request, Subject};
 use super::ids::object_id;
 use super::objects;
 use super::pages::{Created, Page};
+use super::refunds::only;
 use super::step::WebhookFault;
 use super::wire::{ApiError, Params};
 
@@ -22,6 +23,16 @@ pub(super) const API_VERSION: &str = "2026-08-26.dahlia";
 const KEPT: TimeDelta = TimeDelta::days(30);
 /// More than this are not kept; the oldest are forgotten first.
 const MAX_EVENTS: usize = 200_000;
+
+const LISTED_BY: [&str; 7] = [
+    "type",
+    "types",
+    "delivery_success",
+    "created",
+    "limit",
+    "starting_after",
+    "ending_before",
+];
 
 /// What became of an event's webhook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,6 +162,7 @@ impl Events {
     /// `GET /v1/events`, newest first: by `type` (a `*` stands for the rest), `types[]`, `created`
     /// and `delivery_success`.
     pub fn list(&self, query: &Params, now: DateTime<Utc>) -> Result<Value, ApiError> {
+        only(query, &LISTED_BY)?;
         let page = Page::parse(query)?;
         let created = Created::parse(query)?;
         let types: Vec<&str> = query

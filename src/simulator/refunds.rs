@@ -27,6 +27,16 @@ const KNOWN: [&str; 9] = [
     "reverse_transfer",
 ];
 
+/// What every list of objects can be asked by.
+pub(super) const LISTED_BY: [&str; 6] = [
+    "charge",
+    "payment_intent",
+    "created",
+    "limit",
+    "starting_after",
+    "ending_before",
+];
+
 /// The order whose payment or charge the parameters name, valid otherwise or not.
 pub(super) fn order(form: &Params) -> Option<String> {
     let by_payment = form.get("payment_intent").and_then(order_of_payment);
@@ -67,7 +77,8 @@ pub(super) fn parse_update(form: &Params) -> Result<NewMetadata, ApiError> {
     metadata(form)
 }
 
-fn only(form: &Params, known: &[&str]) -> Result<(), ApiError> {
+/// Refuses parameters that the endpoint does not have, such as a filter by metadata (S42).
+pub(super) fn only(form: &Params, known: &[&str]) -> Result<(), ApiError> {
     for (name, _) in form.iter() {
         let top = name.split('[').next().unwrap_or_default();
         if !known.contains(&top) && top != "expand" {
@@ -169,6 +180,7 @@ impl NewMetadata {
 
 /// S42: `GET /v1/refunds`, newest first; only what was made up to the second `until` (S68).
 pub(super) fn list(world: &World, query: &Params, until: i64) -> Result<Value, ApiError> {
+    only(query, &LISTED_BY)?;
     let page = Page::parse(query)?;
     let created = Created::parse(query)?;
     let of_payment = query.get("payment_intent");
