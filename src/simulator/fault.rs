@@ -175,6 +175,12 @@ impl Fault {
     pub fn waits(&self) -> bool {
         self.step.waits()
     }
+
+    /// Whether a client gets the result of its request, refused or not, while it still waits.
+    #[must_use]
+    pub fn is_answered(&self) -> bool {
+        self.step.is_answered()
+    }
 }
 
 impl Faults {

@@ -9,6 +9,9 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+/// No client gives up before so long.
+const PATIENCE_S: u32 = 10;
+
 /// What happens to one refund request; nothing given means: honest.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -77,6 +80,13 @@ impl Step {
     /// The reply comes late or never.
     pub fn waits(&self) -> bool {
         self.reply == ReplyKind::Hold || self.delay_s > 0
+    }
+
+    /// The result of the request is said before any client gives up.
+    pub fn is_answered(&self) -> bool {
+        let said = matches!(self.reply, ReplyKind::Send | ReplyKind::WrongAmount);
+        let executed = self.effect && self.answer.is_none() && self.keys == Keys::Honoured;
+        said && executed && self.delay_s < PATIENCE_S
     }
 
     /// Why this step could not be carried out, and what to do.
