@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 
 use super::disputes::Dispute;
 use super::objects;
+use super::payments::{Payment, Refund};
 use super::step::{RefundStatus, WebhookFault};
-use super::world::{Payment, Refund};
 
 /// The API request behind a change.
 #[derive(Clone, Debug, PartialEq, Eq)]

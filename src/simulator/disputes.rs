@@ -43,7 +43,8 @@ impl Dispute {
 
 impl World {
     pub fn dispute_of(&self, order: &str) -> Option<&Dispute> {
-        self.disputes.iter().rev().find(|d| d.order == order)
+        let index = self.dispute_of_order.get(order);
+        index.and_then(|i| self.disputes.get(*i))
     }
 
     /// Whether a dispute keeps the charge from being refunded; one that was won does not.
@@ -75,6 +76,8 @@ impl World {
             let decided = seconds_after(at, course.then_after_s);
             self.decide_later(dispute.id.clone(), verdict, decided);
         }
+        let index = self.disputes.len();
+        self.dispute_of_order.insert(order.to_owned(), index);
         self.disputes.push(dispute.clone());
         for kind in ["charge.dispute.created", "charge.dispute.funds_withdrawn"] {
             self.tell(about(kind, &dispute, at));

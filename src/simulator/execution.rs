@@ -15,12 +15,13 @@ use super::changes::Request;
 use super::fault::Fault;
 use super::keys::{Busy, Found, other_parameters};
 use super::objects;
+use super::payments::NewRefund;
 use super::records::EffectSource;
 use super::refunds;
 use super::state::{Shared, State, seconds_after};
 use super::step::{Answer, External, Keys as KeyFault, ReplyKind, Step};
 use super::wire::{ApiError, Call, Cut, Reply};
-use super::world::{NewRefund, World};
+use super::world::World;
 
 /// A held reply is given up after so long (real time), should its client never hang up.
 const MAX_HOLD: Duration = Duration::from_mins(10);

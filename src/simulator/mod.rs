@@ -3,7 +3,7 @@
 //! Owns: the handle and its configuration; the parts are
 //! - `http` the socket and the routes, `wire` requests and answers, `limits` who asks too much,
 //!   `execution` a refund's way through the stages,
-//! - `world` and `disputes` the books, `keys` the idempotency layer, `state` all behind one lock,
+//! - `world`, `payments` and `disputes` the books, `keys` the idempotency layer, `state` all behind one lock,
 //!   `time` the clock that came in and what was skipped,
 //! - `reads`, `refunds`, `search`, `pages`, `objects` what endpoints read and say,
 //! - `changes` what is worth an event, `events` their list, `webhooks` their queue and signature,
@@ -26,6 +26,7 @@ mod keys;
 mod limits;
 mod objects;
 mod pages;
+mod payments;
 mod reads;
 mod records;
 mod refunds;

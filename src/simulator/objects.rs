@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::disputes::Dispute;
 use super::ids::{charge_id, object_id, payment_id};
+use super::payments::{Payment, Refund};
 use super::step::{ChargeState, FailureReason, PendingReason, RefundStatus, Verdict};
-use super::world::{Payment, Refund};
 
 /// Members of a charge that are always null here.
 const CHARGE_NULLS: [&str; 17] = [

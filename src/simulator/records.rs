@@ -11,8 +11,8 @@ use serde::Serialize;
 use tokio::sync::watch;
 
 use super::ids::{charge_id, payment_id};
+use super::payments::Refund;
 use super::step::RefundStatus;
-use super::world::Refund;
 
 /// Requests remembered; older ones are forgotten first.
 const MAX_REQUESTS: usize = 100_000;

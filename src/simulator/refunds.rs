@@ -11,8 +11,9 @@ use serde_json::Value;
 use super::ids::{order_of_charge, order_of_payment};
 use super::objects;
 use super::pages::{Created, Page};
+use super::payments::{NewRefund, Refund};
 use super::wire::{ApiError, Params};
-use super::world::{NewRefund, Refund, World};
+use super::world::World;
 
 const REASONS: [&str; 3] = ["duplicate", "fraudulent", "requested_by_customer"];
 const KNOWN: [&str; 9] = [

@@ -15,6 +15,7 @@ use super::changes::{Change, Request};
 use super::disputes::Dispute;
 use super::ids::{charge_id, draw, object_id, payment_id};
 use super::objects;
+use super::payments::{NewRefund, Payment, Refund};
 use super::records::EffectSource;
 use super::refunds::NewMetadata;
 use super::state::seconds_after;
@@ -28,65 +29,6 @@ const MAX_REFUNDS: usize = 1_000_000;
 
 const DAY_S: i64 = 86_400;
 
-/// A refund object and what the simulator knows about it besides.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Refund {
-    pub id: String,
-    pub order: String,
-    pub amount: i64,
-    pub currency: Arc<str>,
-    pub status: RefundStatus,
-    pub course: Course,
-    pub failure_reason: FailureReason,
-    /// Whether the bank's reference number is known (S39).
-    pub has_reference: bool,
-    pub reason: Option<String>,
-    pub metadata: BTreeMap<String, String>,
-    pub created: DateTime<Utc>,
-    pub key: Option<String>,
-    pub source: EffectSource,
-    /// Whether it ever took money from the charge.
-    pub moved_money: bool,
-    pub webhook: WebhookFault,
-}
-
-/// What somebody wants refunded.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct NewRefund {
-    pub order: String,
-    /// `None`: all that remains (S26).
-    pub amount: Option<i64>,
-    pub reason: Option<String>,
-    pub metadata: BTreeMap<String, String>,
-    pub key: Option<String>,
-    /// The request that wants it; nobody's in the dashboard or by itself.
-    pub request: Option<Request>,
-    pub source: EffectSource,
-    pub course: Course,
-    pub webhook: WebhookFault,
-}
-
-/// How an order's payment stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Payment {
-    pub order: String,
-    pub created: DateTime<Utc>,
-    pub refunded: i64,
-    /// The last dispute's id.
-    pub dispute: Option<String>,
-    pub setting: Arc<Setting>,
-}
-
-impl Payment {
-    /// What was captured, in minor units.
-    pub fn captured(&self) -> i64 {
-        match self.setting.charge {
-            ChargeState::Captured => self.setting.amount,
-            ChargeState::Uncaptured | ChargeState::Failed => 0,
-        }
-    }
-}
-
 #[derive(Debug)]
 pub(super) struct World {
     pub(super) seed: u64,
@@ -99,6 +41,7 @@ pub(super) struct World {
     by_id: BTreeMap<String, usize>,
     /// In order of creation; at most one for an order.
     pub(super) disputes: Vec<Dispute>,
+    pub(super) dispute_of_order: BTreeMap<String, usize>,
     /// What happens by itself, and when; in that order.
     due: BTreeMap<(DateTime<Utc>, u64), Due>,
     serial: u64,
@@ -126,6 +69,7 @@ impl World {
             of_order: BTreeMap::new(),
             by_id: BTreeMap::new(),
             disputes: Vec::new(),
+            dispute_of_order: BTreeMap::new(),
             due: BTreeMap::new(),
             serial: 0,
             changes: Vec::new(),

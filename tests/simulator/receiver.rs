@@ -40,7 +40,8 @@ impl Delivered {
         let mut mac = Hmac::<sha2::Sha256>::new_from_slice(secret.as_bytes()).expect("a key");
         mac.update(format!("{}.{}", self.at(), self.body).as_bytes());
         let digest = mac.finalize().into_bytes();
-        let hex: String = digest.iter().map(|b| format!("{b:02x}")).collect();
+        let hex: Vec<_> = digest.iter().map(|b| format!("{b:02x}")).collect();
+        let hex = hex.concat();
         let all = self
             .signature
             .split(',')
@@ -89,9 +90,9 @@ impl Receiver {
         self.answers.lock().expect("answers").extend(statuses);
     }
 
-    pub fn endpoint(&self, secrets: &[&str]) -> Option<WebhookEndpoint> {
+    pub fn endpoint(&self, secrets: &[&str]) -> WebhookEndpoint {
         let secrets = secrets.iter().map(|s| (*s).to_owned()).collect();
-        Some(WebhookEndpoint::new(&self.url(), secrets).expect("an endpoint"))
+        WebhookEndpoint::new(&self.url(), secrets).expect("an endpoint")
     }
 
     pub fn url(&self) -> String {

@@ -44,7 +44,8 @@ async fn metadata_has_its_limits_s27() {
     );
     let many = (0..51)
         .map(|i| format!("&metadata[k{i}]=v"))
-        .collect::<String>();
+        .collect::<Vec<_>>()
+        .concat();
     for wrong in [
         format!("&metadata[{name}n]=v"),
         format!("&metadata[a]={value}v"),
