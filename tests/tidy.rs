@@ -45,7 +45,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "review",
         &["review", "ledger", "provider", "engine", "domain", "clock"],
     ),
-    ("simulator", &["simulator", "clock"]),
+    ("simulator", &["simulator", "clock", "http"]),
     (
         "tui",
         &["tui", "review", "ledger", "engine", "domain", "clock"],
