@@ -51,7 +51,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "gateway", "review", "engine", "ledger", "provider", "domain", "clock", "config",
         ],
     ),
-    ("simulator", &["simulator", "clock"]),
+    ("simulator", &["simulator", "clock", "http"]),
     (
         "tui",
         &["tui", "review", "ledger", "engine", "domain", "clock"],

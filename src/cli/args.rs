@@ -437,6 +437,12 @@ pub struct SimArgs {
     /// What goes wrong for the first N refund requests: NAME, NAME:N or a FILE of your own
     #[arg(long, value_name = "NAME[:N]|FILE", default_value = "honest")]
     pub scenario: String,
+    /// Where the provider's webhooks go, for example http://127.0.0.1:7717/webhooks/stripe
+    #[arg(long, value_name = "URL", requires = "webhook_secret")]
+    pub webhook: Option<String>,
+    /// What signs them; given twice, both do, as while a secret is being replaced
+    #[arg(long, value_name = "SECRET", requires = "webhook")]
+    pub webhook_secret: Vec<String>,
     /// How long an honest answer takes, for example 20ms
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = duration)]
     pub latency: std::time::Duration,
