@@ -1,6 +1,7 @@
 //! Webhooks from the socket to the row: signatures and their attacks (`attacks`), bounds of the server
 //! (`bounds`), what an event leads to in every order (`stories`), any bytes at all (`arbitrary`), and the
-//! real binary (`serving`).
+//! real binary (`serving`), and the simulated provider's own webhooks
+//! (`provider`).
 
 #![allow(
     clippy::expect_used,
@@ -17,9 +18,12 @@ mod bounds;
 mod cli;
 #[path = "../common/ledger.rs"]
 mod ledger;
+mod provider;
 #[path = "../common/scripted.rs"]
 mod scripted;
 #[path = "../stripe/server.rs"]
 mod server;
 mod serving;
+#[path = "../common/world.rs"]
+mod shop;
 mod stories;
