@@ -32,7 +32,6 @@ const LATER: &[&str] = &[
     "message tools",
     "PostgreSQL",
     "ticket tools",
-    "webhooks",
 ];
 
 fn read(name: &str) -> Option<String> {
@@ -146,7 +145,7 @@ fn a_mark_that_proves_nothing_is_noticed() {
         "test: src/domain/text::safe_text_is_safe_and_making_it_safe_again_changes_nothing_i31",
         "design: Nothing is sent twice",
         "not ours: no such thing",
-        "later: webhooks: they are not received yet",
+        "later: gateway: it is not there yet",
         "later: PostgreSQL",
     ] {
         assert_eq!(wrong(good, page), None, "{good}");

@@ -45,6 +45,12 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "review",
         &["review", "ledger", "provider", "engine", "domain", "clock"],
     ),
+    (
+        "gateway",
+        &[
+            "gateway", "review", "engine", "ledger", "provider", "domain", "clock", "config",
+        ],
+    ),
     ("simulator", &["simulator", "clock", "http"]),
     (
         "tui",

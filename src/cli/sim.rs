@@ -106,13 +106,13 @@ pub(super) fn plan(scenario: &str) -> Result<Plan, Failure> {
 }
 
 /// The signals that end a server.
-struct Ends {
+pub(super) struct Ends {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
 }
 
 impl Ends {
-    fn new() -> Result<Self, Failure> {
+    pub(super) fn new() -> Result<Self, Failure> {
         let on = |kind| {
             signal(kind).map_err(|e| {
                 let why = crate::config::plain(&e);
@@ -125,7 +125,7 @@ impl Ends {
         })
     }
 
-    async fn wait(&mut self) {
+    pub(super) async fn wait(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
