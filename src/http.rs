@@ -106,6 +106,12 @@ impl Client {
         self
     }
 
+    /// Longest time for one step of talking to it.
+    #[must_use]
+    pub fn limit(&self) -> Duration {
+        self.limit
+    }
+
     /// Where it connects to.
     #[must_use]
     pub fn origin(&self) -> &Origin {

@@ -36,7 +36,7 @@
 //! | [`demo`] | simulated customers, and the naive client to compare with | touches a real provider |
 //! | [`tui`] | the screen: a pure update, a pure view, effects at the edge | SQL, HTTP or waiting on its task |
 //! | [`cli`] | arguments, output, exit codes | rules |
-//! | [`clock`], [`config`], [`error`], [`telemetry`], `http`, `kill` | time as a value, settings and secrets, failures, logs, one request on one connection, dying on purpose in tests | |
+//! | [`clock`], [`config`], [`error`], [`telemetry`], `http`, `program`, `kill` | time as a value, settings and secrets, failures, logs, one request on one connection, one run of an outside program, dying on purpose in tests | |
 //!
 //! # Four questions
 //!
@@ -89,7 +89,8 @@
 //!   every place that has to think about it.
 //! - *an outcome class*: `domain::outcome` and `transition::settle_open`, the CHECK, the table test in
 //!   `tests/protocol/`.
-//! - *a provider*: a file in [`provider`] that implements [`provider::Provider`], and its profile.
+//! - *a provider*: a file in [`provider`] that implements [`provider::Provider`], and its profile in
+//!   `assets/profiles`, which `tests/stripe/profiles.rs` holds against a simulator.
 //! - *an action of a person*: `domain::review_event::Act`, `review::Ask`, a key in `tui::keymap`, a
 //!   command in [`cli`].
 //! - *a notice*: `domain::notice::NoticeEvent`, the CHECK; a trigger, or `ledger/sqlite/notices.rs`
@@ -113,6 +114,7 @@ mod http;
 mod kill;
 pub mod ledger;
 pub mod notify;
+mod program;
 pub mod provider;
 pub mod review;
 pub mod simulator;

@@ -110,6 +110,9 @@ fn what_is_shown_reads_back_to_the_same() {
         api_key_file = "/run/keys/a \"b\""
         settle_time = "500ms"
         account = "acct_1"
+        resolve = { command = ["/usr/bin/find \"it\"", "{order_id}"] }
+        [providers.other]
+        resolve = { table = "/var/lib/x/orders.toml" }
         [tools.issue_refund]
         provider = "shop"
         repeat = "open"
@@ -186,6 +189,13 @@ const MISTAKES: &[Mistake] = &[
     ("[providers.stripe]\nwebhook_secret_env = \"whsec_abc\"", 2, "providers.stripe.webhook_secret_env", "looks like a key", "name of the variable"),
     ("[providers.stripe]\nwebhook_secret_env = \"\"", 2, "providers.stripe.webhook_secret_env", "is empty", ""),
     ("[providers.stripe]\nwebhook_secret_env = \"X\"\nwebhook_secret_file = \"/x\"", 3, "providers.stripe.webhook_secret_file", "stands beside webhook_secret_env", "keep one"),
+    ("[providers.stripe]\nresolve = \"magic\"", 2, "providers.stripe.resolve", "not known", "orders.csv"),
+    ("[providers.stripe]\nresolve = {}", 2, "providers.stripe.resolve", "neither table nor command", "orders.csv"),
+    ("[providers.stripe]\nresolve = { table = \"orders.csv\" }", 2, "providers.stripe.resolve.table", "absolute", "from /"),
+    ("[providers.stripe]\nresolve = { command = [\"find\"] }", 2, "providers.stripe.resolve.command[0]", "absolute", "/path/to/program"),
+    ("[providers.stripe]\nresolve = { command = \"/bin/find\" }", 2, "providers.stripe.resolve.command", "not a list", "brackets"),
+    ("[providers.stripe]\nresolve = { table = \"/a\", command = [\"/b\"] }", 2, "providers.stripe.resolve.command", "beside table", "keep one"),
+    ("[providers.stripe]\nresolve = { table = \"/a\", shell = true }", 2, "providers.stripe.resolve.shell", "not known", "table, command"),
     ("[tools.issue_refund]\nmax_identical_calls = 5", 2, "tools.issue_refund.max_identical_calls", "not in this version", "remove"),
     ("[ui]\nkeys = \"x\"", 2, "ui.keys", "not in this version", "remove"),
     ("[ui]\nlanguage = \"de\"", 2, "ui.language", "de", "en, ru"),

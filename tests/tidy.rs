@@ -29,13 +29,16 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("kill", &["config"]),
     ("ledger", &["ledger", "domain", "clock", "config", "kill"]),
     ("http", &["http", "clock", "kill"]),
+    ("program", &["domain", "clock", "config"]),
     (
         "provider",
-        &["provider", "domain", "clock", "config", "http"],
+        &["provider", "domain", "clock", "config", "http", "program"],
     ),
     (
         "notify",
-        &["notify", "ledger", "domain", "clock", "config", "http"],
+        &[
+            "notify", "ledger", "domain", "clock", "config", "http", "program",
+        ],
     ),
     (
         "engine",

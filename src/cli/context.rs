@@ -19,7 +19,7 @@ use crate::ledger::sqlite::{OpenMode, SqliteLedger};
 use crate::ledger::view::{DetailView, Lens, RowView};
 use crate::ledger::{Detail, Listed, SharedLedger};
 use crate::provider::SharedProvider;
-use crate::provider::stripe::{Stripe, StripeConfig};
+use crate::provider::stripe::{Orders, Stripe, StripeConfig};
 use crate::review::Gate;
 
 /// Flags, environment and the way out.
@@ -166,7 +166,8 @@ impl Context {
                     account: section.account.clone(),
                 };
                 let stripe = Stripe::new(config, self.clock.clone())?;
-                Ok(Arc::new(stripe))
+                let orders = Orders::new(&section.resolve, |name| self.env.get(name));
+                Ok(Arc::new(stripe.resolving(orders)))
             }
         }
     }

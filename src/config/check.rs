@@ -1,5 +1,6 @@
 //! Values that must make sense, alone and together.
 
+use std::path::Path;
 use std::time::Duration;
 
 use super::read::{Section, Value};
@@ -9,6 +10,9 @@ use crate::domain::ids::ProviderName;
 use crate::domain::policy::{Backoff, Caps, Profile, ToolPolicy};
 use crate::domain::text::SafeText;
 use crate::engine::EngineConfig;
+
+/// Most words of a command.
+const MAX_WORDS: usize = 64;
 
 /// `sqlite:PATH`; a store that this version does not have is refused here already.
 pub(super) fn ledger_url(v: &Value<'_>) -> Result<String, ConfigError> {
@@ -78,6 +82,27 @@ pub(super) fn variable_name(v: &Value<'_>, example: &str) -> Result<String, Conf
             format!("write {instead}"),
         ))
     }
+}
+
+/// A program by its whole path, and its arguments.
+pub(super) fn command(v: &Value<'_>) -> Result<Vec<String>, ConfigError> {
+    let remedy = "write command = [\"/path/to/program\", \"argument\"]";
+    let words = v.list()?;
+    let Some(program) = words.first() else {
+        return Err(v.error("is empty", remedy));
+    };
+    if words.len() > MAX_WORDS {
+        return Err(v.error(format!("has more than {MAX_WORDS} words"), "shorten it"));
+    }
+    // Not looked for in PATH: what runs is what stands here.
+    if !Path::new(program.text()?).is_absolute() {
+        return Err(program.error("is not an absolute path", remedy));
+    }
+    let texts = words.iter().map(|word| match word.text()? {
+        text if text.contains('\0') => Err(word.error("holds a NUL", "remove it")),
+        text => Ok(text.to_owned()),
+    });
+    texts.collect()
 }
 
 /// A provider that the file configures.

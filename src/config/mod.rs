@@ -33,6 +33,7 @@ use crate::engine::EngineConfig;
 pub use env::Env;
 pub use notify::{NotifySection, WebhookAt, WebhookFormat};
 pub use paths::{Paths, ledger_path, os_user};
+pub use provider::OrdersBy;
 pub use secret::{KeySource, Secret, SecretError};
 pub use units::{duration, show_duration, show_rate};
 
@@ -78,6 +79,8 @@ pub struct ProviderSection {
     pub account: Option<String>,
     /// What its webhooks are signed with; without one there is no route for them.
     pub webhook_secret: Option<KeySource>,
+    /// Who knows which payment an order was paid with.
+    pub resolve: OrdersBy,
 }
 
 /// A kind of provider that this version speaks to.

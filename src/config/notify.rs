@@ -1,6 +1,6 @@
 //! `[notify]`: who outside is told of what, and how.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use strum::{VariantArray, VariantNames};
@@ -11,8 +11,6 @@ use super::{ConfigError, KeySource, check};
 use crate::domain::notice::NoticeEvent;
 use crate::http::Origin;
 
-/// Most words of a command.
-const MAX_WORDS: usize = 64;
 /// How long one delivery may take.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -51,7 +49,7 @@ pub enum WebhookFormat {
 }
 
 pub(super) fn read(mut s: Section<'_>) -> Result<NotifySection, ConfigError> {
-    let command = s.take("command").map(|v| command(&v)).transpose()?;
+    let command = s.take("command").map(|v| check::command(&v)).transpose()?;
     let webhook = webhook(&mut s)?;
     if command.is_none() && webhook.is_none() {
         return Err(s.error(
@@ -91,26 +89,6 @@ pub(super) fn read(mut s: Section<'_>) -> Result<NotifySection, ConfigError> {
         on,
         timeout,
     })
-}
-
-fn command(v: &Value<'_>) -> Result<Vec<String>, ConfigError> {
-    let remedy = "write command = [\"/path/to/program\", \"argument\"]";
-    let words = v.list()?;
-    let Some(program) = words.first() else {
-        return Err(v.error("is empty", remedy));
-    };
-    if words.len() > MAX_WORDS {
-        return Err(v.error(format!("has more than {MAX_WORDS} words"), "shorten it"));
-    }
-    // Not looked for in PATH: what runs is what stands here.
-    if !Path::new(program.text()?).is_absolute() {
-        return Err(program.error("is not an absolute path", remedy));
-    }
-    let texts = words.iter().map(|word| match word.text()? {
-        text if text.contains('\0') => Err(word.error("holds a NUL", "remove it")),
-        text => Ok(text.to_owned()),
-    });
-    texts.collect()
 }
 
 fn webhook(s: &mut Section<'_>) -> Result<Option<WebhookAt>, ConfigError> {

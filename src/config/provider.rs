@@ -3,10 +3,22 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::read::Section;
+use super::read::{Section, Value};
 use super::sections::{MONTH, MS, SECOND, STRIPE};
 use super::{ConfigError, KeySource, ProviderSection, ProviderType, check};
 use crate::domain::policy::Profile;
+
+/// Who knows which payment an order was paid with (`resolve`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OrdersBy {
+    /// The provider's own search, by `metadata.order_id`.
+    Search,
+    /// A file of order → payment: TOML where it ends in `.toml`, else CSV.
+    Table(PathBuf),
+    /// A program by its whole path and its arguments; it gets `SAMEKEY_ORDER_ID`, and `{order_id}` in its
+    /// arguments is the order. No shell reads it.
+    Command(Vec<String>),
+}
 
 const STRIPE_URL: &str = "https://api.stripe.com";
 /// The version whose refunds are known here (S29 names fields from 2025-04-30 on).
@@ -14,7 +26,7 @@ const STRIPE_VERSION: &str = "2025-04-30.basil";
 const STRIPE_KEY: &str = "STRIPE_API_KEY";
 const STRIPE_WEBHOOK: &str = "STRIPE_WEBHOOK_SECRET";
 
-const KNOWN: [&str; 15] = [
+const KNOWN: [&str; 16] = [
     "kind",
     "base_url",
     "api_key_env",
@@ -30,6 +42,7 @@ const KNOWN: [&str; 15] = [
     "account",
     "webhook_secret_env",
     "webhook_secret_file",
+    "resolve",
 ];
 
 pub(super) fn read(mut s: Section<'_>) -> Result<ProviderSection, ConfigError> {
@@ -53,6 +66,10 @@ pub(super) fn read(mut s: Section<'_>) -> Result<ProviderSection, ConfigError> {
         Some(v) => Some(check::header_text(&v)?),
         None => None,
     };
+    let resolve = match s.take("resolve") {
+        Some(v) => orders_by(&v)?,
+        None => OrdersBy::Search,
+    };
     let profile = profile(&mut s)?;
     s.finish(&KNOWN, &[])?;
     Ok(ProviderSection {
@@ -63,7 +80,34 @@ pub(super) fn read(mut s: Section<'_>) -> Result<ProviderSection, ConfigError> {
         profile,
         account,
         webhook_secret,
+        resolve,
     })
+}
+
+fn orders_by(v: &Value<'_>) -> Result<OrdersBy, ConfigError> {
+    let remedy = "write resolve = \"search\", { table = \"/path/orders.csv\" } or { command = [\"/path/to/program\"] }";
+    let Ok(mut s) = v.table() else {
+        return match v.text() {
+            Ok("search") => Ok(OrdersBy::Search),
+            Ok(_) | Err(_) => Err(v.error("is not known", remedy)),
+        };
+    };
+    let by = match (s.take("table"), s.take("command")) {
+        (Some(_), Some(both)) => {
+            return Err(both.error("stands beside table", "keep one of the two"));
+        }
+        (Some(path), None) => {
+            let path_text = PathBuf::from(path.text()?);
+            if !path_text.is_absolute() {
+                return Err(path.error("is not an absolute path", "write the path from / on"));
+            }
+            OrdersBy::Table(path_text)
+        }
+        (None, Some(words)) => OrdersBy::Command(check::command(&words)?),
+        (None, None) => return Err(v.error("names neither table nor command", remedy)),
+    };
+    s.finish(&["table", "command"], &[])?;
+    Ok(by)
 }
 
 /// A secret by the name of its variable or by its file.

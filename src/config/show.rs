@@ -3,8 +3,8 @@
 use std::fmt::{self, Write as _};
 
 use super::{
-    Config, KeySource, NotifySection, ProviderSection, ToolSection, WebhookAt, show_duration,
-    show_rate,
+    Config, KeySource, NotifySection, OrdersBy, ProviderSection, ToolSection, WebhookAt,
+    show_duration, show_rate,
 };
 use crate::domain::policy::Repeat;
 
@@ -99,9 +99,19 @@ fn provider(out: &mut String, name: &str, p: &ProviderSection) -> fmt::Result {
         }
         None => {}
     }
-    match &p.account {
-        Some(account) => writeln!(out, "account = {}", quoted(account)),
-        None => Ok(()),
+    if let Some(account) = &p.account {
+        writeln!(out, "account = {}", quoted(account))?;
+    }
+    match &p.resolve {
+        OrdersBy::Search => writeln!(out, "resolve = \"search\""),
+        OrdersBy::Table(path) => {
+            let path = quoted(&path.to_string_lossy());
+            writeln!(out, "resolve = {{ table = {path} }}")
+        }
+        OrdersBy::Command(words) => {
+            let words: Vec<_> = words.iter().map(|w| quoted(w)).collect();
+            writeln!(out, "resolve = {{ command = [{}] }}", words.join(", "))
+        }
     }
 }
 

@@ -33,6 +33,7 @@ pub mod opening;
 pub mod operation;
 pub mod outcome;
 pub mod policy;
+pub mod profile;
 pub mod provider_event;
 pub mod report;
 pub mod review_event;

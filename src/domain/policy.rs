@@ -1,5 +1,6 @@
-//! Limits as data: what a tool may spend, what a provider promises, when a circuit opens, how fast
-//! a bucket refills. Pure: the same numbers give the same answer.
+//! Limits as data: what a tool may spend, when a circuit opens, how fast a bucket refills; with what a
+//! provider promises ([`Profile`]) they are the terms of an operation. Pure: the same numbers give the
+//! same answer.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,93 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::ids::{OperationId, OrderId, ProviderName};
 use super::money::Currency;
+pub use super::profile::{Profile, ProviderKind};
 use super::{Instant, later};
-
-/// What a provider can do about repeats (the table "Tools differ" of the protocol).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ProviderKind {
-    /// Honours an idempotency key for `retention`.
-    Keyed,
-    /// No keys, but searchable by our correlation id.
-    Lookup,
-    /// Neither.
-    None,
-}
-
-/// What a provider promises, as data. Without a stated settle time no design can make "failed" safe.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Profile {
-    pub kind: ProviderKind,
-    /// How long keys are kept, counted from the first request (R35).
-    pub retention: Duration,
-    /// Longest time between counting an attempt and its first byte.
-    pub send_window: Duration,
-    /// Longest wait for an answer.
-    pub timeout: Duration,
-    /// The provider's bound to finish a request whose client has gone.
-    pub settle_time: Duration,
-    /// How far lookups may lag behind writes.
-    pub lookup_lag: Duration,
-    /// Whether a replayed refusal is the result of the key's only execution.
-    pub saved_results_are_final: bool,
-    /// Attempts it takes, over all tools and engines.
-    pub rate: Rate,
-    /// Reads that lookups and reconciling may spend.
-    pub read_rate: Rate,
-}
-
-/// Clock error allowed for in the key's deadline.
-const CLOCK_ERROR: Duration = Duration::from_mins(5);
-
-impl Profile {
-    /// Stripe API v1 as documented (S3, S9, S44).
-    #[must_use]
-    pub fn stripe() -> Self {
-        Self {
-            kind: ProviderKind::Keyed,
-            retention: Duration::from_hours(24),
-            send_window: Duration::from_secs(2),
-            timeout: Duration::from_secs(10),
-            settle_time: Duration::from_mins(10),
-            lookup_lag: Duration::ZERO,
-            saved_results_are_final: true,
-            rate: Rate {
-                count: 25,
-                per: Duration::from_secs(1),
-            },
-            read_rate: Rate {
-                count: 5,
-                per: Duration::from_secs(1),
-            },
-        }
-    }
-
-    /// When a key first authorised at `first` may no longer be sent (I10). A request that leaves just
-    /// before may be given up by us and still be carried out within the settle time: the provider must
-    /// keep the key for as long, or that late request would be a second effect (I11).
-    #[must_use]
-    pub fn key_expires_at(&self, first: Instant) -> Instant {
-        let margin = self
-            .send_window
-            .saturating_add(self.timeout)
-            .saturating_add(self.settle_time)
-            .saturating_add(CLOCK_ERROR);
-        later(first, self.retention.saturating_sub(margin))
-    }
-
-    /// From when nothing authorised at `last` can still take effect unseen: closings as failed and
-    /// scans that prove absence begin after it (I19).
-    #[must_use]
-    pub fn decidable_at(&self, last: Instant) -> Instant {
-        let wait = self
-            .send_window
-            .saturating_add(self.timeout)
-            .saturating_add(self.settle_time)
-            .saturating_add(self.lookup_lag);
-        later(last, wait)
-    }
-}
 
 /// Exponential backoff with full jitter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -412,31 +328,6 @@ mod tests {
     }
     fn op(n: u128) -> OperationId {
         OperationId::from_uuid(uuid::Uuid::from_u128(n))
-    }
-
-    #[test]
-    fn a_key_is_not_sent_in_its_last_minutes_i10() {
-        let p = Profile::stripe();
-        let left = super::super::since(p.key_expires_at(at(0)), at(24 * 3600));
-        assert_eq!(
-            left,
-            Duration::from_secs(2 + 10 + 600 + 300),
-            "send window, timeout, settle time, clock error"
-        );
-        assert_eq!(p.decidable_at(at(0)), at(2 + 10 + 600));
-        // What leaves at the last moment has ended while the key is still known, however slow (I11).
-        for settle in [0, 1, 600, 7200] {
-            let slow = Profile {
-                settle_time: Duration::from_secs(settle),
-                ..Profile::stripe()
-            };
-            let leaves = slow.key_expires_at(at(0));
-            let ended = later(leaves, slow.timeout + slow.settle_time);
-            assert!(
-                ended < later(at(0), slow.retention),
-                "settle time {settle} s"
-            );
-        }
     }
 
     #[test]

@@ -22,7 +22,7 @@ use std::time::Duration;
 use crate::clock::Clock;
 use crate::domain::ids::{EngineId, ProviderName, ToolName};
 use crate::domain::policy::Terms;
-use crate::ledger::{LedgerError, SharedLedger};
+use crate::ledger::{LedgerError, SharedLedger, Stamp};
 use crate::provider::SharedProvider;
 
 pub use lots::Lots;
@@ -50,6 +50,16 @@ pub enum EngineError {
     NoSuchCall,
     #[error("the call was not answered in time; `calls show` tells how it stands")]
     NotAnswered,
+}
+
+/// Which ledger a provider fits, before it was asked anything.
+fn stamp(provider: &SharedProvider) -> Stamp {
+    Stamp {
+        provider: provider.name().clone(),
+        origin: provider.origin(),
+        account: None,
+        mode: provider.mode().to_owned(),
+    }
 }
 
 /// A name for one run of an engine.

@@ -48,6 +48,10 @@ async fn sweep(deps: &EngineDeps) -> Result<(), LedgerError> {
 
 /// One round of what only a provider can tell.
 async fn ask(deps: &EngineDeps, name: &ProviderName) -> Result<(), LedgerError> {
+    // What another provider, or another mode of it, says would prove nothing of this ledger (I17).
+    if let Some(provider) = deps.providers.get(name) {
+        super::stamp(provider).fits(&deps.ledger.stamps().await?)?;
+    }
     for id in deps.ledger.sweepable().await? {
         if let Err(error) = fetch_typed(deps, &id, name).await {
             tracing::error!(operation = %id, %error, "a typed id could not be fetched");

@@ -86,6 +86,10 @@ impl Shared {
         if *bound {
             return Ok(());
         }
+        let known = self.deps.ledger.stamps().await?;
+        let stamp = super::stamp(provider);
+        // Before the first request, the account's included: a key of another mode is not even shown.
+        stamp.fits(&known)?;
         let account = match provider.account().await {
             Ok(account) => Some(account),
             Err(error) => {
@@ -93,7 +97,6 @@ impl Shared {
                 None
             }
         };
-        let known = self.deps.ledger.stamps().await?;
         if account.is_none()
             && known
                 .iter()
@@ -103,10 +106,8 @@ impl Shared {
             return Err(LedgerError::Unreachable(why.into()));
         }
         let stamp = Stamp {
-            provider: provider.name().clone(),
-            origin: provider.origin(),
             account: account.clone().flatten(),
-            mode: provider.mode().to_owned(),
+            ..stamp
         };
         self.deps.ledger.bind(&stamp).await?;
         // A question that got no answer is asked again before the next row.

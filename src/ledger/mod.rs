@@ -13,6 +13,7 @@ pub mod sqlite;
 pub mod verify;
 pub mod view;
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -177,6 +178,45 @@ pub struct Stamp {
     pub account: Option<String>,
     /// `simulator`, `test` or `live`.
     pub mode: String,
+}
+
+impl Stamp {
+    /// Whether a ledger with these stamps may be sent to this provider: all its providers are of one mode,
+    /// and each is reached at one origin and, as far as they are known, one account.
+    ///
+    /// # Errors
+    /// [`LedgerError::Bound`], which names both.
+    pub fn fits(&self, known: &[Self]) -> Result<(), LedgerError> {
+        let account = |k: &Self| match (&k.account, &self.account) {
+            (Some(known), Some(ours)) => known == ours,
+            (None, _) | (_, None) => true,
+        };
+        let other_mode = known.iter().find(|k| k.mode != self.mode);
+        let same = known.iter().filter(|k| k.provider == self.provider);
+        let other_place = same
+            .filter(|k| k.origin != self.origin || !account(k))
+            .next();
+        match other_mode.or(other_place) {
+            Some(other) => Err(LedgerError::Bound {
+                stamped: other.to_string(),
+                configured: self.to_string(),
+            }),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Stamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let account = self.account.as_deref().unwrap_or("an unnamed account");
+        let Self {
+            provider,
+            origin,
+            mode,
+            ..
+        } = self;
+        write!(f, "{provider} ({mode}, {account}) at {origin}")
+    }
 }
 
 /// An answer of the domain, or a failure of the store.

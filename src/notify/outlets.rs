@@ -2,16 +2,14 @@
 
 use std::time::Duration;
 
-use super::command::Program;
 use super::webhook::Webhook;
 use super::words::Told;
 use super::{Missed, command};
 use crate::clock::Clock;
 use crate::config::{Env, NotifySection, SecretError};
 use crate::ledger::Channel;
+use crate::program::Program;
 
-/// Variables that a command inherits; everything else of the environment stays here (I30).
-const INHERITED: [&str; 3] = ["PATH", "HOME", "LANG"];
 /// What a delivery needs beside its own time limits.
 const SLACK: Duration = Duration::from_secs(10);
 
@@ -42,13 +40,8 @@ impl Outlets {
     /// # Errors
     /// A secret that is not there, or a URL that cannot be used.
     pub fn new(section: &NotifySection, env: &Env, clock: &Clock) -> Result<Self, OutletError> {
-        let inherited = INHERITED
-            .iter()
-            .filter_map(|name| env.get(name).map(|value| ((*name).to_owned(), value)));
-        let program = section.command.as_ref().map(|words| Program {
-            words: words.clone(),
-            inherited: inherited.collect(),
-        });
+        let program = section.command.as_ref();
+        let program = program.map(|words| Program::new(words.clone(), |name| env.get(name)));
         let webhook = section
             .webhook
             .as_ref()

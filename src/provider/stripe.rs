@@ -1,12 +1,13 @@
 //! The Stripe adapter: API v1 refunds over Stripe's wire, real or simulated.
 //!
 //! Owns: what is sent ([`request`]), how a reply is understood ([`classify`]), how Stripe is read
-//! ([`read`], [`resolve`]), and its JSON ([`wire`]). Never: retries, follows redirects, keeps connections, lets
+//! ([`read`], [`resolve`]), who else knows an order's payment ([`orders`]), and its JSON ([`wire`]). Never: retries, follows redirects, keeps connections, lets
 //! a key onto any request but its own (F08, M34), or a secret into a text (I30).
 //! Tests: beside each file, and `tests/stripe/` against a raw TCP server.
 
 mod classify;
 mod events;
+mod orders;
 mod read;
 mod request;
 mod resolve;
@@ -20,6 +21,7 @@ use http_body_util::Full;
 use hyper::Request;
 use hyper::header::HeaderValue;
 
+pub use self::orders::Orders;
 use self::read::Reader;
 use self::request::Stored;
 use super::{EventList, Provider, ReadError, Ready, ResolveError, ResolveQuery};
@@ -59,7 +61,9 @@ pub enum StripeConfigError {
     Url(&'static str),
     #[error("the API key must begin with sk_test_, sk_live_, rk_test_ or rk_live_ and be plain")]
     Key,
-    #[error("a live key is not sent to a simulator; use a test key or Stripe's own base_url")]
+    #[error(
+        "a live key is not sent to a simulator on this machine; use a test key or Stripe's own base_url"
+    )]
     LiveKeyToSimulator,
     #[error("api_version must be a version name such as 2026-08-26.dahlia")]
     Version,
@@ -93,11 +97,12 @@ impl Stripe {
     pub fn new(config: StripeConfig, clock: Clock) -> Result<Self, StripeConfigError> {
         let origin = Origin::parse(&config.base_url).map_err(StripeConfigError::Url)?;
         let live = is_live(config.api_key.expose())?;
-        let mode = match (origin.is_tls(), live) {
-            (false, true) => return Err(StripeConfigError::LiveKeyToSimulator),
-            (false, false) => Mode::Simulator,
-            (true, false) => Mode::Test,
-            (true, true) => Mode::Live,
+        // Stripe itself is never on this machine, encrypted or not.
+        let mode = match (origin.is_loopback(), live) {
+            (true, true) => return Err(StripeConfigError::LiveKeyToSimulator),
+            (true, false) => Mode::Simulator,
+            (false, false) => Mode::Test,
+            (false, true) => Mode::Live,
         };
         let graphic = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_graphic());
         if !graphic(&config.api_version) {
@@ -123,8 +128,17 @@ impl Stripe {
                 version,
                 key: config.api_key,
                 clock,
+                orders: Orders::search(),
+                live,
             },
         })
+    }
+
+    /// The same with somebody else to ask which payment an order was paid with.
+    #[must_use]
+    pub fn resolving(mut self, orders: Orders) -> Self {
+        self.reader.orders = orders;
+        self
     }
 }
 
@@ -213,6 +227,7 @@ impl Provider for Stripe {
                 line,
                 authorization: self.reader.authorization.clone(),
                 key: self.reader.key.clone(),
+                profile: self.profile.clone(),
             })),
             Err(why) => Err(ReadError(wire::shown(&why, &[self.reader.key.expose()]))),
         }
@@ -267,6 +282,7 @@ struct Armed {
     line: Line,
     authorization: HeaderValue,
     key: Secret,
+    profile: Profile,
 }
 
 #[async_trait]
@@ -279,12 +295,16 @@ impl Ready for Armed {
             amount_minor: row.money.minor(),
             currency: row.money.currency(),
         };
-        let exchange = match attempt(&row.request, &self.authorization, &idempotency_key) {
-            Ok(request) => self.line.exchange(request).await,
-            Err(why) => Exchange::NotSent(why.into()),
+        let exchange = if self.profile.takes_key(&idempotency_key) {
+            match attempt(&row.request, &self.authorization, &idempotency_key) {
+                Ok(request) => self.line.exchange(request).await,
+                Err(why) => Exchange::NotSent(why.into()),
+            }
+        } else {
+            Exchange::NotSent("the provider takes no such key".into())
         };
         let secrets = [self.key.expose(), idempotency_key.as_str()];
-        classify::classify(&exchange, &expected, &secrets)
+        classify::classify(&exchange, &expected, &self.profile, &secrets)
     }
 }
 
@@ -330,10 +350,21 @@ mod tests {
         );
         let id = ProviderRef::parse("re_1").expect("id");
         assert_eq!(sim.url(&id), None);
-        assert_eq!(
-            stripe("http://127.0.0.1:4242", "rk_live_a").err(),
-            Some(StripeConfigError::LiveKeyToSimulator)
-        );
+        for here in [
+            "http://127.0.0.1:4242",
+            "https://localhost:4242",
+            "https://[::1]",
+        ] {
+            assert_eq!(
+                stripe(here, "rk_live_a").err(),
+                Some(StripeConfigError::LiveKeyToSimulator)
+            );
+            assert_eq!(stripe(here, "rk_test_a").map(|s| s.mode()), Ok("simulator"));
+        }
+        for (key, mode) in [("sk_test_a", "test"), ("sk_live_a", "live")] {
+            let there = stripe("https://api.stripe.com", key);
+            assert_eq!(there.map(|s| s.mode()), Ok(mode));
+        }
         assert!(matches!(
             stripe("http://api.stripe.com", "sk_test_a"),
             Err(StripeConfigError::Url(_))

@@ -11,7 +11,7 @@ use crate::domain::ids::{Actor, OperationId, ProviderName, ProviderRef};
 use crate::domain::operation::Operation;
 use crate::domain::review_event::{Fetched, Person, TypedRef};
 use crate::domain::transition::{Event, Lookup, Observed};
-use crate::ledger::{LedgerError, mark_taken};
+use crate::ledger::{Stamp, mark_taken};
 use crate::provider::SharedProvider;
 
 /// Most rows of one wish: what a person can still look through.
@@ -121,22 +121,14 @@ impl Gate {
     /// Whether the provider configured here is the one this ledger was sent to: the answers of another
     /// one would prove nothing (I17).
     async fn bound(&self, provider: &SharedProvider) -> Result<(), GateError> {
-        let stamps = self.ledger.stamps().await?;
-        let stamp = stamps.iter().find(|s| s.provider == *provider.name());
-        match stamp {
-            Some(s) if s.origin != provider.origin() || s.mode != provider.mode() => {
-                Err(GateError::Ledger(LedgerError::Bound {
-                    stamped: format!("{} ({}) at {}", s.provider, s.mode, s.origin),
-                    configured: format!(
-                        "{} ({}) at {}",
-                        provider.name(),
-                        provider.mode(),
-                        provider.origin()
-                    ),
-                }))
-            }
-            Some(_) | None => Ok(()),
-        }
+        let known = self.ledger.stamps().await?;
+        let stamp = Stamp {
+            provider: provider.name().clone(),
+            origin: provider.origin(),
+            account: None,
+            mode: provider.mode().to_owned(),
+        };
+        Ok(stamp.fits(&known)?)
     }
 
     /// One read of the provider's budget; a short wait is waited out.

@@ -12,7 +12,7 @@ use samekey::provider::stripe::Stripe;
 use crate::server::{Act, Server, answer, json};
 use crate::{API_KEY, TIMEOUT, VERSION, now, row, stripe};
 
-const REFUND: &str = r#"{"object":"refund","id":"re_1","amount":3800,"currency":"usd",
+pub const REFUND: &str = r#"{"object":"refund","id":"re_1","amount":3800,"currency":"usd",
     "created":1790000000,"status":"succeeded","payment_intent":"pi_1","charge":"ch_1",
     "metadata":{"operation_id":"op_5521","order_id":"4417"}}"#;
 
@@ -21,7 +21,7 @@ async fn send(stripe: &Stripe, row: &OperationRow) -> Outcome {
 }
 
 /// One attempt against a server that does `act`; the outcome and how many requests it saw.
-async fn attempt(act: Act) -> (Outcome, usize) {
+pub async fn attempt(act: Act) -> (Outcome, usize) {
     let server = Server::always(act).await;
     let stripe = stripe(&server.origin, &Clock::system());
     let outcome = send(&stripe, &row(&stripe)).await;
@@ -277,7 +277,7 @@ async fn a_tls_handshake_that_hangs_is_bounded() {
     let server = Server::always(Act::Silence(Vec::new())).await;
     let clock = Clock::manual(now());
     let stripe = stripe(&server.origin.replace("http:", "https:"), &clock);
-    assert_eq!(stripe.mode(), "test");
+    assert_eq!(stripe.mode(), "simulator", "nobody but a simulator is here");
     let connecting = tokio::spawn(async move { stripe.connect().await.err() });
     server.reached(1, 0).await;
     clock.advance(TIMEOUT);

@@ -1,7 +1,11 @@
 //! The Stripe adapter against a raw TCP server that misbehaves as providers and networks do.
 //!
 //! `server` is the server, `attempts` proves what a sent refund comes to and that one attempt is one
-//! request (I12, I14), `arbitrary` the same of any bytes, `reads` proves resolving and lookups (I22, M39).
+//! request (I12, I14), `arbitrary` the same of any bytes, `reads` proves resolving and lookups (I22, M39),
+//! `orders` who else knows an order's payment, `profiles` the shipped promises against the simulated
+//! provider, `modes` that test and real money stay apart. `desk` puts a whole engine before the server; with
+//! it `keys`, `advice`, `refusals`, `objects` and `looking` prove the numbered items of the wire (S1 to S48)
+//! that concern a client, each in a test that names it.
 
 #![allow(
     clippy::expect_used,
@@ -9,9 +13,22 @@
     reason = "a test's own builders fail the test"
 )]
 
+mod advice;
 mod arbitrary;
 mod attempts;
+#[path = "../common/cli.rs"]
+mod cli;
+#[path = "../common/mod.rs"]
+mod common;
+mod desk;
+mod keys;
+mod looking;
+mod modes;
+mod objects;
+mod orders;
+mod profiles;
 mod reads;
+mod refusals;
 mod server;
 
 use std::time::Duration;

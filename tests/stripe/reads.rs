@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::server::{Act, Seen, Server, json as reply};
 use crate::{API_KEY, now, row, stripe};
 
-fn refund(id: &str, amount: i64, operation: Option<&str>) -> Value {
+pub fn refund(id: &str, amount: i64, operation: Option<&str>) -> Value {
     json!({
         "object": "refund", "id": id, "amount": amount, "currency": "usd", "created": 1_790_000_001,
         "status": "succeeded", "payment_intent": "pi_1", "charge": "ch_1",
@@ -20,7 +20,7 @@ fn refund(id: &str, amount: i64, operation: Option<&str>) -> Value {
     })
 }
 
-fn list(data: &[Value], has_more: bool) -> Act {
+pub fn list(data: &[Value], has_more: bool) -> Act {
     reply(
         200,
         &json!({"object": "list", "data": data, "has_more": has_more}).to_string(),
@@ -33,15 +33,15 @@ fn missing() -> Act {
 }
 
 /// A payment `pi_1` of order 4417 with its charge `ch_1`, changed by `edit`.
-struct World {
-    payment: Value,
-    charge: Value,
-    refunds: Vec<Value>,
-    found: Vec<Value>,
+pub struct World {
+    pub payment: Value,
+    pub charge: Value,
+    pub refunds: Vec<Value>,
+    pub found: Vec<Value>,
 }
 
 impl World {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let payment = json!({
             "object": "payment_intent", "id": "pi_1", "latest_charge": "ch_1",
             "metadata": {"order_id": "4417"},
@@ -58,7 +58,7 @@ impl World {
         }
     }
 
-    fn answer(&self, seen: &Seen) -> Act {
+    pub fn answer(&self, seen: &Seen) -> Act {
         let path = seen.line.trim_start_matches("GET ");
         if path.starts_with("/v1/payment_intents/search?") {
             return list(&self.found, false);
@@ -73,7 +73,7 @@ impl World {
 }
 
 /// What the adapter resolves in `world`, and the requests it made.
-async fn resolve(
+pub async fn resolve(
     world: World,
     payment: Option<&str>,
     charge: Option<&str>,

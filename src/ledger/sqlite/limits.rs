@@ -461,18 +461,7 @@ pub(super) async fn bind(tx: &mut Tx<'_>, stamp: &Stamp) -> Result<(), LedgerErr
         .await
         .map_err(store::failed)?;
     let known: Vec<Stamp> = rows.iter().map(stamp_row).collect::<Result<_, _>>()?;
-    let other_mode = known.iter().find(|k| k.mode != stamp.mode);
-    let same = known.iter().find(|k| k.provider == stamp.provider);
-    let differs = |k: &Stamp| {
-        k.origin != stamp.origin
-            || (k.account.is_some() && stamp.account.is_some() && k.account != stamp.account)
-    };
-    if let Some(k) = other_mode.or(same.filter(|k| differs(k))) {
-        return Err(LedgerError::Bound {
-            stamped: describe(k),
-            configured: describe(stamp),
-        });
-    }
+    stamp.fits(&known)?;
     let sql = "INSERT INTO stamps (provider, origin, account, mode) VALUES (?, ?, ?, ?)
                ON CONFLICT (provider) DO UPDATE SET account = coalesce(account, excluded.account)";
     sqlx::query(sql)
@@ -484,14 +473,6 @@ pub(super) async fn bind(tx: &mut Tx<'_>, stamp: &Stamp) -> Result<(), LedgerErr
         .await
         .map_err(store::failed)?;
     Ok(())
-}
-
-fn describe(stamp: &Stamp) -> String {
-    let account = stamp.account.as_deref().unwrap_or("an unnamed account");
-    format!(
-        "{} ({}, {account}) at {}",
-        stamp.provider, stamp.mode, stamp.origin
-    )
 }
 
 /// A row of `stamps`.

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use super::wire::{self, Fault, Refund};
 use crate::domain::outcome::{Expected, Outcome, OutcomeClass, classify_object};
+use crate::domain::policy::Profile;
 use crate::domain::text::SafeText;
 use crate::http::{Exchange, Reply};
 
@@ -18,29 +19,41 @@ use crate::http::{Exchange, Reply};
 const MAX_RETRY_AFTER: u64 = 3600;
 
 /// The outcome of one attempt. `known` are secrets that must not be in its texts.
-pub(super) fn classify(exchange: &Exchange, expected: &Expected<'_>, known: &[&str]) -> Outcome {
+pub(super) fn classify(
+    exchange: &Exchange,
+    expected: &Expected<'_>,
+    profile: &Profile,
+    known: &[&str],
+) -> Outcome {
     match exchange {
         Exchange::NotSent(why) => Outcome::of(OutcomeClass::NotSent).because(why),
         Exchange::Lost(why) => Outcome::of(OutcomeClass::SideEffectUnknown).because(why),
         Exchange::Answered(reply) => {
             let outcome = answered(reply, expected, known);
-            with_headers(outcome, reply, known)
+            with_headers(outcome, reply, profile, known)
         }
     }
 }
 
 /// What the headers add, whatever the class.
-fn with_headers(outcome: Outcome, reply: &Reply, known: &[&str]) -> Outcome {
+fn with_headers(outcome: Outcome, reply: &Reply, profile: &Profile, known: &[&str]) -> Outcome {
+    let is = |header, word: &str| {
+        reply
+            .header(header)
+            .is_some_and(|v| v.eq_ignore_ascii_case(word))
+    };
     Outcome {
         http_status: Some(reply.status),
         request_id: reply.header("request-id").map(|id| wire::shown(id, known)),
-        replayed: reply
-            .header("idempotent-replayed")
-            .is_some_and(|v| v.eq_ignore_ascii_case("true")),
-        should_retry: match reply.header("stripe-should-retry") {
-            Some("true") => Some(true),
-            Some("false") => Some(false),
-            Some(_) | None => None,
+        // S4, whatever the content type; S5: not of an answer that the provider never saves.
+        replayed: is("idempotent-replayed", "true") && profile.may_be_replayed(reply.status),
+        should_retry: match (
+            is("stripe-should-retry", "true"),
+            is("stripe-should-retry", "false"),
+        ) {
+            (true, _) => Some(true),
+            (false, true) => Some(false),
+            (false, false) => None,
         },
         retry_after: reply
             .header("retry-after")

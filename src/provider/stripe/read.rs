@@ -12,6 +12,7 @@ use hyper::Request;
 use hyper::header::HeaderValue;
 use serde::de::DeserializeOwned;
 
+use super::orders::Orders;
 use super::request::payment_field;
 use super::wire::{self, Account, Fault, Page, Refund};
 use crate::clock::Clock;
@@ -38,6 +39,10 @@ pub(super) struct Reader {
     /// The API key, to keep it out of texts.
     pub key: crate::config::Secret,
     pub clock: Clock,
+    /// Who knows which payment an order was paid with.
+    pub orders: Orders,
+    /// Whether the key moves real money.
+    pub live: bool,
 }
 
 /// The refunds of one payment.

@@ -4,6 +4,7 @@
 //! Owns: which payment is the order's, and that it can be refunded at all (M39). Never: chooses
 //! among several, or answers with sums it could not read completely. Tests: `tests/stripe/`.
 
+use super::orders::Paid;
 use super::read::{Reader, path};
 use super::wire::{self, Charge, Metadata, Page, Payment};
 use crate::domain::evidence::{ObjectStatus, ProviderObject};
@@ -14,7 +15,7 @@ use crate::provider::{ReadError, ResolveError, ResolveQuery};
 impl Reader {
     /// Step 4: order, payment or charge → payment, captured, refunded.
     pub(super) async fn resolve(&self, query: &ResolveQuery) -> Result<Resolved, ResolveError> {
-        let (payment, charge) = self.payment_of(query).await?;
+        let (payment, charge) = self.payment_of(&self.named(query).await?).await?;
         let order = &query.order;
         let admitted = |m: &Option<Metadata>| m.as_ref().is_none_or(|m| m.admits(order));
         let named = payment.as_ref().map(|p| &p.metadata);
@@ -23,6 +24,11 @@ impl Reader {
                 "this payment belongs to another order than {order}"
             )));
         }
+        self.of_our_mode(
+            charge
+                .livemode
+                .or(payment.as_ref().and_then(|p| p.livemode)),
+        )?;
         refundable(&charge)?;
         let unreadable = || ResolveError::Unreadable("the payment's charge cannot be read".into());
         let (currency, captured_minor, charge_refunded) = charge.sums().ok_or_else(unreadable)?;
@@ -60,6 +66,35 @@ impl Reader {
         })
     }
 
+    /// The query with the payment that somebody knows of its order, where it names none itself.
+    async fn named(&self, query: &ResolveQuery) -> Result<ResolveQuery, ResolveError> {
+        let mut named = query.clone();
+        if query.payment.is_none() && query.charge.is_none() {
+            let limit = self.client.limit();
+            let found = self.orders.find(&query.order, &self.clock, limit).await?;
+            match found {
+                Some(Paid::Intent(id)) => named.payment = Some(id),
+                Some(Paid::Charge(id)) => named.charge = Some(id),
+                None => named.payment = Some(self.search(&query.order).await?),
+            }
+        }
+        Ok(named)
+    }
+
+    /// A refund has no mode of its own (S40), so the payment is asked: test money and real money are two
+    /// worlds, whatever stands between us and the provider.
+    fn of_our_mode(&self, live: Option<bool>) -> Result<(), ResolveError> {
+        let word = |live| if live { "live" } else { "test" };
+        match live {
+            Some(live) if live != self.live => Err(refused(&format!(
+                "this payment is of {} mode and the configured key of {} mode; nothing was sent",
+                word(live),
+                word(self.live)
+            ))),
+            Some(_) | None => Ok(()),
+        }
+    }
+
     /// The payment intent, where there is one, and its charge.
     async fn payment_of(
         &self,
@@ -84,10 +119,10 @@ impl Reader {
             };
             return Ok((payment, charge));
         }
-        let payment = match intent {
-            Some(id) => self.intent(id.as_str()).await?,
-            None => self.search(&query.order).await?,
+        let Some(id) = intent else {
+            return Err(refused("the order's payment is not known"));
         };
+        let payment = self.intent(id.as_str()).await?;
         let Some(latest) = &payment.latest_charge else {
             return Err(refused(&format!(
                 "nothing was paid with payment {}",
@@ -114,8 +149,9 @@ impl Reader {
         same(id, &charge.id).map(|()| charge)
     }
 
-    /// The one payment intent that carries the order's id (S43).
-    async fn search(&self, order: &OrderId) -> Result<Payment, ResolveError> {
+    /// The one payment intent that carries the order's id. The search lags behind (S43): only the id is
+    /// taken from it, and the payment is read anew.
+    async fn search(&self, order: &OrderId) -> Result<PaymentId, ResolveError> {
         let quoted = order.as_str().replace('\\', r"\\").replace('\'', r"\'");
         let query = form_urlencoded::Serializer::new(String::new())
             .append_pair("query", &format!("metadata['order_id']:'{quoted}'"))
@@ -130,9 +166,11 @@ impl Reader {
             .filter(|p| p.metadata.as_ref().is_some_and(|m| m.names(order)));
         match (exact.next(), exact.next(), found.has_more) {
             (None, _, false) => Err(refused(&format!(
-                "the provider knows no payment of order {order}; name its payment_intent or charge"
+                "the provider knows no payment of order {order}; name its payment_intent or charge, or ask again in some minutes if it was paid just now"
             ))),
-            (Some(only), None, false) => Ok(only),
+            (Some(only), None, false) => PaymentId::parse(&only.id).map_err(|_| {
+                ResolveError::Unreadable("the search found a payment without a usable id".into())
+            }),
             (_, _, _) => Err(refused(&format!(
                 "order {order} has several payments; name the payment_intent or charge"
             ))),

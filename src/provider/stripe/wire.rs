@@ -113,12 +113,17 @@ impl Refund {
 pub(super) struct Charge {
     pub id: String,
     currency: String,
-    amount_captured: i64,
+    amount: Option<i64>,
+    /// Absent in old versions and in some who speak like Stripe: there a charge is captured whole, or
+    /// what was not captured counts as refunded.
+    amount_captured: Option<i64>,
     amount_refunded: i64,
     pub captured: bool,
     pub status: String,
     #[serde(default)]
     pub disputed: bool,
+    /// Whether real money moved, where it says so.
+    pub livemode: Option<bool>,
     pub payment_intent: Option<Named>,
     #[serde(default)]
     pub metadata: Option<Metadata>,
@@ -129,7 +134,7 @@ impl Charge {
     pub(super) fn sums(&self) -> Option<(Currency, i64, i64)> {
         Some((
             self.currency.parse().ok()?,
-            minor(self.amount_captured)?,
+            minor(self.amount_captured.or(self.amount)?)?,
             minor(self.amount_refunded)?,
         ))
     }
@@ -139,6 +144,8 @@ impl Charge {
 #[derive(Debug, Deserialize)]
 pub(super) struct Payment {
     pub id: String,
+    /// Whether real money moved, where it says so.
+    pub livemode: Option<bool>,
     pub latest_charge: Option<Named>,
     pub metadata: Option<Metadata>,
 }

@@ -19,7 +19,7 @@ fn run(exchange: &Exchange) -> Outcome {
         amount_minor: 3800,
         currency: "usd".parse().expect("currency"),
     };
-    classify(exchange, &expected, &[KEY, "c41f7a2e"])
+    classify(exchange, &expected, &Profile::stripe(), &[KEY, "c41f7a2e"])
 }
 
 fn reply(status: u16, headers: &[(&str, &str)], body: Option<Vec<u8>>) -> Exchange {
@@ -231,10 +231,12 @@ fn headers_are_kept_whatever_the_class() {
         ("Stripe-Should-Retry", "false"),
         ("Retry-After", "7"),
     ];
-    for status in [200, 307, 402, 429, 500] {
+    for status in [200, 307, 401, 402, 409, 429, 500] {
         let o = says(status, &headers, &fault("x", "y"));
         assert_eq!(o.request_id, Some("req_1".into()));
-        assert_eq!((o.replayed, o.should_retry), (true, Some(false)));
+        // S5: what is never saved cannot be a saved answer, whatever it says of itself.
+        let replayed = ![401, 409, 429].contains(&status);
+        assert_eq!((o.replayed, o.should_retry), (replayed, Some(false)));
         assert_eq!(o.retry_after, Some(Duration::from_secs(7)));
     }
     let wait = |v| says(429, &[("Retry-After", v)], "").retry_after;
