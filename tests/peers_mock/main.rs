@@ -1,5 +1,5 @@
 //! The real program before servers that speak like Stripe and that nobody here wrote: `stripe-stateful-mock`
-//! (npm), which honours keys, and `localstripe` (PyPI), which ignores them and lets a charge be refunded
+//! (npm), which honours keys, and `localstripe` (Python), which ignores them and lets a charge be refunded
 //! without limit. They are installed under `target/` where they are missing, at fixed versions; where that is
 //! not possible the test says so loudly, counts it, and fails with `SAMEKEY_NO_SKIPS=1`.
 //!
