@@ -8,8 +8,9 @@
 //!  agents ──► cli submit ──────────────────┐
 //!                                          ▼
 //!   provider ◄── engine ──► ledger ◄── review ◄── tui, cli        (people)
-//!                  │          │          │
-//!                  └── domain (pure) ────┘
+//!      │           │          ▲ │        │
+//!      │           └── domain (pure) ────┘
+//!      └─ webhooks ─► gateway ┘
 //! ```
 //!
 //! A tool call is accepted durably. An engine takes it under a lease, asks the ledger for the row of
@@ -17,7 +18,8 @@
 //! committed before anything is sent. Each attempt is counted in a committed transaction (authorise)
 //! before its first byte leaves, always with the row's key and stored bytes. When nobody can know the
 //! outcome, the row becomes `unknown`: nothing more is sent, every later call hears `checking`, and a
-//! person looks it up and closes it through `review`.
+//! person looks it up and closes it through `review`. Meanwhile the provider's events and the engine's own
+//! looks bring the truth back; `confirmed` from them closes the row.
 //!
 //! # Code map
 //!
@@ -28,6 +30,7 @@
 //! | [`provider`] | the wire of one provider: one request per attempt, classification, reading back | retries, redirects, touches the ledger |
 //! | [`engine`] | when something is sent: connect, authorise, check again, write | decides what an outcome means |
 //! | [`review`] | the only way a person changes anything | sends anything but reads |
+//! | [`gateway`] | what comes in over HTTP: the provider's signed events, stored before they are acknowledged | works on them; listens beyond this machine |
 //! | [`notify`] | telling people outside: command, webhook, retries | decides what is worth telling; holds up an engine |
 //! | [`simulator`] | a Stripe-wire provider that misbehaves on request | knows of samekey |
 //! | [`demo`] | simulated customers, and the naive client to compare with | touches a real provider |
@@ -106,6 +109,7 @@ pub mod demo;
 pub mod domain;
 pub mod engine;
 pub mod error;
+pub mod gateway;
 mod http;
 mod kill;
 pub mod ledger;

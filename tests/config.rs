@@ -85,7 +85,7 @@ fn the_values_of_the_example_are_the_defaults() {
         let lines = EXAMPLE.lines().skip_while(|l| !l.ends_with(section));
         let keys = lines.skip(1).take_while(|l| l.starts_with("# "));
         keys.filter_map(|l| l.strip_prefix("# ").filter(|k| is_key(k)))
-            .filter(|l| !l.starts_with("account"))
+            .filter(|l| !l.starts_with("account") && !l.starts_with("webhook_secret"))
             .fold(format!("{section}\n"), |out, line| out + line + "\n")
     };
     let bare = parse("[providers.stripe]").expect("bare").show();
@@ -186,7 +186,9 @@ const MISTAKES: &[Mistake] = &[
     ("\n\n[notify]", 3, "notify", "nobody to tell", "webhook_env"),
     ("[ledger]\nbusy_timeout = \"5s\"", 2, "ledger.busy_timeout", "not in this version", "remove"),
     ("[providers.stripe]\nread_rate = 5", 2, "providers.stripe.read_rate", "not a rate", "5/s"),
-    ("[providers.stripe]\nwebhook_secret_env = \"X\"", 2, "providers.stripe.webhook_secret_env", "not in this version", "remove"),
+    ("[providers.stripe]\nwebhook_secret_env = \"whsec_abc\"", 2, "providers.stripe.webhook_secret_env", "looks like a key", "name of the variable"),
+    ("[providers.stripe]\nwebhook_secret_env = \"\"", 2, "providers.stripe.webhook_secret_env", "is empty", ""),
+    ("[providers.stripe]\nwebhook_secret_env = \"X\"\nwebhook_secret_file = \"/x\"", 3, "providers.stripe.webhook_secret_file", "stands beside webhook_secret_env", "keep one"),
     ("[providers.stripe]\nresolve = \"magic\"", 2, "providers.stripe.resolve", "not known", "orders.csv"),
     ("[providers.stripe]\nresolve = {}", 2, "providers.stripe.resolve", "neither table nor command", "orders.csv"),
     ("[providers.stripe]\nresolve = { table = \"orders.csv\" }", 2, "providers.stripe.resolve.table", "absolute", "from /"),

@@ -48,7 +48,13 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "review",
         &["review", "ledger", "provider", "engine", "domain", "clock"],
     ),
-    ("simulator", &["simulator", "clock"]),
+    (
+        "gateway",
+        &[
+            "gateway", "review", "engine", "ledger", "provider", "domain", "clock", "config",
+        ],
+    ),
+    ("simulator", &["simulator", "clock", "http"]),
     (
         "tui",
         &["tui", "review", "ledger", "engine", "domain", "clock"],

@@ -27,7 +27,7 @@ use samekey::domain::report::Fact;
 use samekey::domain::text::SafeText;
 use samekey::domain::tool_call::{CallState, Delivery, RejectClass, ToolCall, ToolResult};
 use samekey::engine::{EngineHealth, EngineState};
-use samekey::ledger::{Audited, BucketSeen, CallQuery, EngineSeen, ToolState};
+use samekey::ledger::{Audited, BucketSeen, CallQuery, EngineSeen, ToolState, Trouble};
 use samekey::review::Gate;
 use samekey::tui::board::{Asking, Board, BoardAnswer, BoardQuery, Span, ToolView};
 use samekey::tui::effect::{Effect, Runner};
@@ -315,6 +315,31 @@ fn stage(size: (u16, u16)) -> Stage {
 fn snap(name: &str, stage: &Stage) {
     let (width, height) = stage.model.size;
     insta::assert_snapshot!(format!("{name}_{width}x{height}"), stage.text());
+}
+
+/// What waits or was set aside of the provider's events is in sight, once there is any (M5).
+#[test]
+fn the_providers_events_are_counted_on_the_engine_page_m5() {
+    let mut quiet = stage((120, 40));
+    quiet.keys("8");
+    assert!(!quiet.text().contains("EVENTS"));
+    let mut stage = stage((120, 40));
+    let events = &mut stage.boards.engine.events;
+    (events.waiting, events.ignored, events.quarantined) = (1, 12, 2);
+    events.troubles.push(Trouble {
+        provider: "stripe".parse().expect("a name"),
+        why: "HTTP 403".into(),
+    });
+    stage.keys("8");
+    let text = stage.text();
+    for wanted in [
+        "1 waiting",
+        "12 not ours",
+        "2 set aside",
+        "events cannot be listed: HTTP 403",
+    ] {
+        assert!(text.contains(wanted), "{wanted}: {text}");
+    }
 }
 
 // --- pictures ---------------------------------------------------------------------------------------

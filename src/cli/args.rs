@@ -133,6 +133,10 @@ pub enum Command {
     Tools(ToolsCommand),
     /// The simulated provider alone
     Sim(SimArgs),
+    /// The engine without a screen, and the provider's webhooks
+    Serve(ServeArgs),
+    /// Look at every unsettled row once, and fetch the events that were missed; only reads at the provider
+    Reconcile(ReconcileArgs),
     /// What happened: outcomes, money, time to resolution
     Report(ReportArgs),
     /// Audit the ledger against every invariant; read-only
@@ -157,6 +161,10 @@ pub enum Command {
 
 /// `demo`.
 #[derive(Clone, Debug, Args)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag of its own on the command line"
+)]
 pub struct DemoArgs {
     /// What goes wrong; `--list` names them all
     #[arg(long, value_name = "NAME", default_value = "mixed")]
@@ -173,6 +181,9 @@ pub struct DemoArgs {
     /// Fill the ledger with so many rows first
     #[arg(long, value_name = "N")]
     pub rows: Option<u32>,
+    /// Also look at rows that nobody asks about, as a real engine does
+    #[arg(long)]
+    pub reconcile: bool,
     /// No screen: run to quiescence and print a summary
     #[arg(long)]
     pub headless: bool,
@@ -426,6 +437,12 @@ pub struct SimArgs {
     /// What goes wrong for the first N refund requests: NAME, NAME:N or a FILE of your own
     #[arg(long, value_name = "NAME[:N]|FILE", default_value = "honest")]
     pub scenario: String,
+    /// Where the provider's webhooks go, for example http://127.0.0.1:7717/webhooks/stripe
+    #[arg(long, value_name = "URL", requires = "webhook_secret")]
+    pub webhook: Option<String>,
+    /// What signs them; given twice, both do, as while a secret is being replaced
+    #[arg(long, value_name = "SECRET", requires = "webhook")]
+    pub webhook_secret: Vec<String>,
     /// How long an honest answer takes, for example 20ms
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = duration)]
     pub latency: std::time::Duration,
@@ -438,6 +455,22 @@ pub struct SimArgs {
     /// Append every request, effect and reply to this file, a JSON object a line
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
+}
+
+/// `serve`.
+#[derive(Clone, Debug, Args)]
+pub struct ServeArgs {
+    /// Where to listen, on this machine; port 0 picks a free one
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7717")]
+    pub listen: SocketAddr,
+}
+
+/// `reconcile`.
+#[derive(Clone, Debug, Args)]
+pub struct ReconcileArgs {
+    /// One run, and its result
+    #[arg(long, required = true)]
+    pub once: bool,
 }
 
 /// `clock`.

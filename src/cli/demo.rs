@@ -78,6 +78,7 @@ fn config(cx: &Context, args: &DemoArgs) -> Result<DemoConfig, Failure> {
         calls: args.calls.unwrap_or(0),
         keep,
         rows: args.rows.unwrap_or(0),
+        reconcile: args.reconcile,
     })
 }
 

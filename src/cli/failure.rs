@@ -5,6 +5,7 @@ use crate::demo::DemoError;
 use crate::domain::review_event::ReviewRefusal;
 use crate::engine::EngineError;
 use crate::error::{Exit, Failure};
+use crate::gateway::GatewayError;
 use crate::ledger::LedgerError;
 use crate::provider::stripe::StripeConfigError;
 use crate::review::GateError;
@@ -46,6 +47,21 @@ impl From<EngineError> for Failure {
             EngineError::Ledger(e) => e.into(),
             EngineError::NoSuchCall => Self::no("no_such_call", message),
             EngineError::NotAnswered => Self::no("not_answered", message),
+        }
+    }
+}
+
+impl From<GatewayError> for Failure {
+    fn from(e: GatewayError) -> Self {
+        match e {
+            GatewayError::NotLoopback(_) => Self::usage("listen", e.to_string()).hint(
+                "listen on 127.0.0.1 or [::1] and put a proxy with TLS in front, which passes /webhooks/stripe on",
+            ),
+            GatewayError::Listen { addr, error } => {
+                let why = crate::config::plain(&error);
+                Self::unreachable("listen", format!("cannot listen on {addr}: {why}"))
+                    .hint("choose another --listen; port 0 picks a free one")
+            }
         }
     }
 }

@@ -16,8 +16,10 @@ mod doctor;
 mod failure;
 mod manual;
 mod ops;
+mod reconcile;
 mod report;
 mod screen;
+mod serve;
 mod sim;
 mod submit;
 mod table;
@@ -73,6 +75,8 @@ async fn run(cx: &Context, cli: Cli) -> Result<Exit, Failure> {
         Some(Command::Calls(command)) => calls::run(cx, &command).await,
         Some(Command::Tools(command)) => tools::run(cx, &command).await,
         Some(Command::Sim(args)) => sim::run(cx, &args).await,
+        Some(Command::Serve(args)) => serve::run(cx, &args).await,
+        Some(Command::Reconcile(args)) => reconcile::run(cx, &args).await,
         Some(Command::Report(args)) => report::run(cx, &args).await,
         Some(Command::Verify) => verify::run(cx).await,
         Some(Command::Doctor) => doctor::run(cx).await,

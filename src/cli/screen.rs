@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use super::args::{Color, ScreenArgs};
 use super::context::{Context, Desk, Keys, LedgerAt};
 use crate::config::{Config, TimeZone};
-use crate::engine::{Engine, EngineDeps, EngineHealth, Lots};
+use crate::engine::{Engine, EngineConfig, EngineDeps, EngineHealth, Lots};
 use crate::error::{Exit, Failure};
 use crate::ledger::sqlite::OpenMode;
 use crate::notify::{Notifier, NotifyDeps, Outlets, Place};
@@ -17,9 +17,9 @@ use crate::tui::osc::Habits;
 use crate::tui::{self, Environment, ThemeName, Timezone, TuiDeps, UiOptions};
 
 /// How long what is in flight may take when the screen is left (L8).
-const DRAIN: Duration = Duration::from_secs(5);
+pub(super) const DRAIN: Duration = Duration::from_secs(5);
 /// How long a notice on its way out may take then; what is cut off is told again next time.
-const LAST_NOTICE: Duration = Duration::from_secs(2);
+pub(super) const LAST_NOTICE: Duration = Duration::from_secs(2);
 
 pub(super) async fn run(cx: &Context, args: &ScreenArgs) -> Result<Exit, Failure> {
     if args.snapshot.is_none() {
@@ -138,12 +138,16 @@ pub(super) fn options(
     })
 }
 
-fn deps(desk: &Desk) -> EngineDeps {
+/// An engine's world, as a screen or a server has it.
+pub(super) fn deps(desk: &Desk) -> EngineDeps {
     EngineDeps {
         ledger: Arc::clone(&desk.ledger),
         providers: Arc::clone(&desk.providers),
         terms: Arc::clone(&desk.terms),
-        config: desk.loaded.config.engine.clone(),
+        config: EngineConfig {
+            reconcile: true,
+            ..desk.loaded.config.engine.clone()
+        },
         clock: desk.clock.clone(),
         lots: Lots::default(),
     }
@@ -151,7 +155,7 @@ fn deps(desk: &Desk) -> EngineDeps {
 
 /// Tells people outside, where that is configured. What keeps it from doing so keeps nothing else from
 /// going on: the screen says it.
-fn notifier(cx: &Context, desk: &Desk, engine: &Engine) -> Option<Notifier> {
+pub(super) fn notifier(cx: &Context, desk: &Desk, engine: &Engine) -> Option<Notifier> {
     let section = desk.loaded.config.notify.as_ref()?;
     let tell = engine.notices_teller();
     let outlets = match Outlets::new(section, &cx.env, &desk.clock) {

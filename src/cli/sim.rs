@@ -11,7 +11,7 @@ use super::args::SimArgs;
 use super::context::Context;
 use crate::clock::Clock;
 use crate::error::{Exit, Failure};
-use crate::simulator::{Plan, Script, SimConfig, Simulator};
+use crate::simulator::{Plan, Script, SimConfig, Simulator, WebhookEndpoint};
 
 /// Largest scenario file, in bytes.
 const MAX_FILE: u64 = 1 << 20;
@@ -28,6 +28,7 @@ pub(super) async fn run(cx: &Context, args: &SimArgs) -> Result<Exit, Failure> {
         seed: args.seed,
         latency: args.latency,
         log: args.log.as_deref().map(log).transpose()?,
+        webhook: webhook(args)?,
         ..SimConfig::new(clock)
     };
     // Listened for before the address is printed: whoever reads it may stop us at once.
@@ -59,6 +60,18 @@ fn log(path: &Path) -> Result<Arc<File>, Failure> {
     })
 }
 
+/// Who is told of events.
+fn webhook(args: &SimArgs) -> Result<Option<WebhookEndpoint>, Failure> {
+    let Some(url) = &args.webhook else {
+        return Ok(None);
+    };
+    let endpoint = WebhookEndpoint::new(url, args.webhook_secret.clone());
+    endpoint.map(Some).map_err(|why| {
+        Failure::usage("webhook", why)
+            .hint("write --webhook http://127.0.0.1:PORT/PATH --webhook-secret SECRET")
+    })
+}
+
 /// A name, a name with a count, or a file of one's own.
 pub(super) fn plan(scenario: &str) -> Result<Plan, Failure> {
     let (name, count) = match scenario.rsplit_once(':') {
@@ -86,18 +99,20 @@ pub(super) fn plan(scenario: &str) -> Result<Plan, Failure> {
         return Err(unreadable("it is not a file below 1 MiB"));
     }
     let text = std::fs::read_to_string(name).map_err(|e| unreadable(&crate::config::plain(&e)))?;
-    let script = Script::parse(name, &text).map_err(|e| refused(e.to_string()))?;
+    let script = Script::parse(name, &text).map_err(|e| {
+        Failure::usage("scenario", e.to_string()).hint("correct the file and start again")
+    })?;
     Ok(Plan::Custom { script, n })
 }
 
 /// The signals that end a server.
-struct Ends {
+pub(super) struct Ends {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
 }
 
 impl Ends {
-    fn new() -> Result<Self, Failure> {
+    pub(super) fn new() -> Result<Self, Failure> {
         let on = |kind| {
             signal(kind).map_err(|e| {
                 let why = crate::config::plain(&e);
@@ -110,7 +125,7 @@ impl Ends {
         })
     }
 
-    async fn wait(&mut self) {
+    pub(super) async fn wait(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}

@@ -77,6 +77,8 @@ pub struct ProviderSection {
     pub profile: Profile,
     /// The account the ledger is bound to; asked of the provider where it is not set.
     pub account: Option<String>,
+    /// What its webhooks are signed with; without one there is no route for them.
+    pub webhook_secret: Option<KeySource>,
     /// Who knows which payment an order was paid with.
     pub resolve: OrdersBy,
 }

@@ -24,8 +24,9 @@ const STRIPE_URL: &str = "https://api.stripe.com";
 /// The version whose refunds are known here (S29 names fields from 2025-04-30 on).
 const STRIPE_VERSION: &str = "2025-04-30.basil";
 const STRIPE_KEY: &str = "STRIPE_API_KEY";
+const STRIPE_WEBHOOK: &str = "STRIPE_WEBHOOK_SECRET";
 
-const KNOWN: [&str; 14] = [
+const KNOWN: [&str; 16] = [
     "kind",
     "base_url",
     "api_key_env",
@@ -39,10 +40,10 @@ const KNOWN: [&str; 14] = [
     "rate",
     "read_rate",
     "account",
+    "webhook_secret_env",
+    "webhook_secret_file",
     "resolve",
 ];
-/// Not enforced by this version.
-const LATER: [&str; 1] = ["webhook_secret_env"];
 
 pub(super) fn read(mut s: Section<'_>) -> Result<ProviderSection, ConfigError> {
     let kind = match s.take("kind") {
@@ -57,7 +58,10 @@ pub(super) fn read(mut s: Section<'_>) -> Result<ProviderSection, ConfigError> {
         Some(v) => check::header_text(&v)?,
         None => STRIPE_VERSION.to_owned(),
     };
-    let api_key = key_source(&mut s)?;
+    let api_key = key_source(&mut s, ["api_key_env", "api_key_file"], STRIPE_KEY)?;
+    let api_key = api_key.unwrap_or_else(|| KeySource::Env(STRIPE_KEY.to_owned()));
+    let named = ["webhook_secret_env", "webhook_secret_file"];
+    let webhook_secret = key_source(&mut s, named, STRIPE_WEBHOOK)?;
     let account = match s.take("account") {
         Some(v) => Some(check::header_text(&v)?),
         None => None,
@@ -67,7 +71,7 @@ pub(super) fn read(mut s: Section<'_>) -> Result<ProviderSection, ConfigError> {
         None => OrdersBy::Search,
     };
     let profile = profile(&mut s)?;
-    s.finish(&KNOWN, &LATER)?;
+    s.finish(&KNOWN, &[])?;
     Ok(ProviderSection {
         kind,
         base_url,
@@ -75,6 +79,7 @@ pub(super) fn read(mut s: Section<'_>) -> Result<ProviderSection, ConfigError> {
         api_version,
         profile,
         account,
+        webhook_secret,
         resolve,
     })
 }
@@ -105,22 +110,27 @@ fn orders_by(v: &Value<'_>) -> Result<OrdersBy, ConfigError> {
     Ok(by)
 }
 
-fn key_source(s: &mut Section<'_>) -> Result<KeySource, ConfigError> {
-    match (s.take("api_key_env"), s.take("api_key_file")) {
+/// A secret by the name of its variable or by its file.
+fn key_source(
+    s: &mut Section<'_>,
+    [env, file]: [&str; 2],
+    example: &str,
+) -> Result<Option<KeySource>, ConfigError> {
+    match (s.take(env), s.take(file)) {
         (Some(_), Some(file)) => Err(file.error(
-            "stands beside api_key_env",
+            format!("stands beside {env}"),
             "keep one of the two, so that it is clear which key is used",
         )),
-        (Some(v), None) => check::variable_name(&v, STRIPE_KEY).map(KeySource::Env),
+        (Some(v), None) => check::variable_name(&v, example).map(|name| Some(KeySource::Env(name))),
         (None, Some(v)) => {
             let path = PathBuf::from(v.text()?);
             if path.is_absolute() {
-                Ok(KeySource::File(path))
+                Ok(Some(KeySource::File(path)))
             } else {
                 Err(v.error("is not an absolute path", "write the path from / on"))
             }
         }
-        (None, None) => Ok(KeySource::Env(STRIPE_KEY.to_owned())),
+        (None, None) => Ok(None),
     }
 }
 

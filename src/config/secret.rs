@@ -76,6 +76,8 @@ impl SecretError {
 
 /// Longest secret, in bytes.
 const MAX_SECRET: u64 = 4096;
+/// Most secrets that are good at the same time.
+const MOST_SECRETS: usize = 8;
 
 impl KeySource {
     /// Reads the secret.
@@ -83,7 +85,33 @@ impl KeySource {
     /// # Errors
     /// Not there, readable by others, or not a key.
     pub fn read(&self, env: &Env) -> Result<Secret, SecretError> {
-        let (raw, from) = match self {
+        let (raw, from) = self.raw(env)?;
+        let key = raw.trim();
+        if key.is_empty() || !key.bytes().all(|b| b.is_ascii_graphic()) {
+            return Err(SecretError::Malformed(from));
+        }
+        Ok(Secret::new(key))
+    }
+
+    /// Reads one or several secrets, with commas or white space between them: while one is being exchanged
+    /// for another, both are good (S54).
+    ///
+    /// # Errors
+    /// As [`KeySource::read`], or none at all.
+    pub fn read_several(&self, env: &Env) -> Result<Vec<Secret>, SecretError> {
+        let (raw, from) = self.raw(env)?;
+        let between = |c: char| c == ',' || c.is_whitespace();
+        let keys: Vec<&str> = raw.split(between).filter(|k| !k.is_empty()).collect();
+        let graphic = |key: &&str| key.bytes().all(|b| b.is_ascii_graphic());
+        if keys.is_empty() || keys.len() > MOST_SECRETS || !keys.iter().all(graphic) {
+            return Err(SecretError::Malformed(from));
+        }
+        Ok(keys.into_iter().map(Secret::new).collect())
+    }
+
+    /// What is there, and where that is.
+    fn raw(&self, env: &Env) -> Result<(String, String), SecretError> {
+        Ok(match self {
             Self::Env(name) => {
                 let raw = env.get(name);
                 (
@@ -92,12 +120,7 @@ impl KeySource {
                 )
             }
             Self::File(path) => (read_private(path)?, path.display().to_string()),
-        };
-        let key = raw.trim();
-        if key.is_empty() || !key.bytes().all(|b| b.is_ascii_graphic()) {
-            return Err(SecretError::Malformed(from));
-        }
-        Ok(Secret::new(key))
+        })
     }
 }
 
@@ -136,6 +159,24 @@ mod tests {
         let secret = Secret::new("sk_test_abc");
         assert_eq!(format!("{secret} {secret:?}"), "‹secret› ‹secret›");
         assert_eq!(secret.expose(), "sk_test_abc");
+    }
+
+    #[test]
+    fn several_secrets_are_good_while_one_is_exchanged_s54() {
+        let env = Env::fixed([
+            ("ONE", "whsec_a"),
+            ("TWO", "whsec_a, whsec_b"),
+            ("NONE", " , "),
+        ]);
+        let of = |name: &str| KeySource::Env(name.to_owned()).read_several(&env);
+        assert_eq!(of("ONE").expect("one").len(), 1);
+        let two = of("TWO").expect("two");
+        assert_eq!(
+            two.iter().map(Secret::expose).collect::<Vec<_>>(),
+            ["whsec_a", "whsec_b"]
+        );
+        assert_eq!(of("NONE"), Err(SecretError::Malformed("NONE".to_owned())));
+        assert_eq!(of("GONE"), Err(SecretError::NotSet("GONE".to_owned())));
     }
 
     #[test]

@@ -88,6 +88,17 @@ fn provider(out: &mut String, name: &str, p: &ProviderSection) -> fmt::Result {
     }
     writeln!(out, "rate = \"{}\"", show_rate(f.rate))?;
     writeln!(out, "read_rate = \"{}\"", show_rate(f.read_rate))?;
+    match &p.webhook_secret {
+        Some(KeySource::Env(name)) => writeln!(out, "webhook_secret_env = {}", quoted(name))?,
+        Some(KeySource::File(path)) => {
+            writeln!(
+                out,
+                "webhook_secret_file = {}",
+                quoted(&path.to_string_lossy())
+            )?;
+        }
+        None => {}
+    }
     if let Some(account) = &p.account {
         writeln!(out, "account = {}", quoted(account))?;
     }

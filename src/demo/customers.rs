@@ -185,19 +185,13 @@ impl Customers {
 /// sends another one with the same key. Judged by the naive client's rules, in its favour: its
 /// customers do not insist after an answer that it takes for good.
 fn reply(fault: Option<&Fault>) -> Option<bool> {
-    match fault.map(|f| f.name) {
-        None
-        | Some(
-            "refused"
-            | "already-refunded"
-            | "pending-then-succeeded"
-            | "pending-then-failed"
-            | "succeeded-then-failed"
-            | "wrong-amount-reply",
-        ) => Some(false),
+    let Some(fault) = fault.filter(|f| !f.is_answered()) else {
+        return Some(false);
+    };
+    match fault.name {
         // Saved: every further request with the key gets the same.
-        Some("saved-500-with-effect" | "saved-500-without-effect" | "key-mismatch") => Some(true),
-        Some(_) => None,
+        "saved-500-with-effect" | "saved-500-without-effect" | "key-mismatch" => Some(true),
+        _ => None,
     }
 }
 

@@ -77,6 +77,7 @@ impl Limits {
                 poll: 10 * SECOND,
                 call_timeout: 12 * HOUR,
                 call_ttl: 12 * HOUR,
+                reconcile: false,
             },
             latency: Duration::ZERO,
             think: Duration::ZERO,

@@ -56,6 +56,8 @@ pub struct DemoConfig {
     pub keep: Option<PathBuf>,
     /// Rows that are there before the first call.
     pub rows: u32,
+    /// Whether the engine also looks at rows that nobody asks about.
+    pub reconcile: bool,
 }
 
 impl DemoConfig {

@@ -86,7 +86,8 @@ impl Stage {
         let (faults, first) = (Faults::new(&plan, cfg.seed)?, first(&plan));
         let tool = ToolName::parse(TOOL)?;
         let provider_name = ProviderName::parse(PROVIDER)?;
-        let limits = limits(provider_name.clone(), &plan);
+        let mut limits = limits(provider_name.clone(), &plan);
+        limits.engine.reconcile = cfg.reconcile;
         let terms = Arc::new(BTreeMap::from([(tool.clone(), limits.terms.clone())]));
         let file = ledger_file(cfg.keep.as_deref())?;
         let clock = limits.clock.clone();

@@ -75,6 +75,8 @@ text_id! {
     ChargeId;
     /// The provider's name of the object an operation made (`re_…`).
     ProviderRef;
+    /// The provider's name of an event (`evt_…`).
+    EventId;
     /// A conversation of an agent with a customer.
     SessionId;
     /// A person who reviews. A claim, not an authentication.

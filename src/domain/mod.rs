@@ -34,12 +34,14 @@ pub mod operation;
 pub mod outcome;
 pub mod policy;
 pub mod profile;
+pub mod provider_event;
 pub mod report;
 pub mod review_event;
 mod step;
 pub mod text;
 pub mod tool_call;
 pub mod transition;
+pub mod watch;
 
 use std::time::Duration;
 

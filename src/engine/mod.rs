@@ -1,13 +1,16 @@
 //! The engine: takes queued calls under a lease and drives each through the protocol.
 //!
 //! Owns: when something is sent (connect, authorise, check again, write), waiting between attempts,
-//! leases, the sweep of deadlines, a clean stop. Never: decides about money (`domain` does), talks to
+//! leases, the sweep of deadlines, bringing missed outcomes back, a clean stop. Never: decides about money (`domain` does), talks to
 //! a screen, or sends without a committed attempt. A killed engine loses nothing: its calls are taken
-//! over when their lease ends. Tests: `tests/engine.rs`.
+//! over when their lease ends. Tests: `tests/engine.rs`, `tests/reconcile/`,
+//! `tests/webhooks/`.
 
 mod drive;
+mod events;
 mod lease;
 mod lots;
+mod reconciler;
 mod supervise;
 mod sweeper;
 mod worker;
@@ -23,6 +26,7 @@ use crate::ledger::{LedgerError, SharedLedger, Stamp};
 use crate::provider::SharedProvider;
 
 pub use lots::Lots;
+pub use reconciler::{Reconciled, reconcile, work_off_events};
 pub use supervise::{Engine, run_call};
 
 /// What an engine needs of the world.
@@ -71,6 +75,9 @@ pub struct EngineConfig {
     pub poll: Duration,
     pub call_timeout: Duration,
     pub call_ttl: Duration,
+    /// Whether it also works on the provider's events and looks at rows that nobody asks about. Off where
+    /// a run is counted or replayed.
+    pub reconcile: bool,
 }
 
 impl Default for EngineConfig {
@@ -81,6 +88,7 @@ impl Default for EngineConfig {
             poll: Duration::from_secs(1),
             call_timeout: Duration::from_secs(120),
             call_ttl: Duration::from_secs(3600),
+            reconcile: false,
         }
     }
 }

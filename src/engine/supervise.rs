@@ -8,7 +8,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::worker::{self, Left, Shared, raised};
-use super::{EngineDeps, EngineError, EngineHealth, EngineState, fresh_id, sweeper};
+use super::{
+    EngineDeps, EngineError, EngineHealth, EngineState, events, fresh_id, reconciler, sweeper,
+};
 use crate::domain::Instant;
 use crate::domain::ids::{AgentName, CallId};
 use crate::domain::tool_call::ToolResult;
@@ -124,6 +126,9 @@ async fn supervise(
         let (shared, health) = (Arc::clone(&shared), health.clone());
         async move { beat(&shared, &health, started_at).await }
     });
+    if shared.deps.config.reconcile {
+        recover(&mut keepers, &shared);
+    }
     let mut calls = JoinSet::new();
     tokio::select! {
         () = dispatch(&shared, &health, &mut calls, &aborting) => {}
@@ -151,6 +156,16 @@ async fn supervise(
             h.state = EngineState::Stopped;
         }
     });
+}
+
+/// One task for each provider's events, and one for looks at its rows.
+fn recover(keepers: &mut JoinSet<()>, shared: &Arc<Shared>) {
+    for name in shared.deps.providers.keys() {
+        let (at, of) = (Arc::clone(shared), name.clone());
+        keepers.spawn(async move { events::keep(&at, &of).await });
+        let (at, of) = (Arc::clone(shared), name.clone());
+        keepers.spawn(async move { reconciler::keep(&at, &of).await });
+    }
 }
 
 type Ended = Result<Result<Left, LedgerError>, tokio::task::JoinError>;

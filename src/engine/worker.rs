@@ -77,7 +77,7 @@ impl Shared {
     }
 
     /// Binds the ledger to the provider, once per engine, before anything can be sent.
-    async fn bind(&self, provider: &SharedProvider) -> Result<(), LedgerError> {
+    pub(super) async fn bind(&self, provider: &SharedProvider) -> Result<(), LedgerError> {
         let Some(bound) = self.bound.get(provider.name()) else {
             let why = format!("the provider {} is not configured", provider.name());
             return Err(LedgerError::Unreachable(why));

@@ -7,6 +7,7 @@
 mod audit;
 mod notice;
 pub mod query;
+mod recovery;
 mod row;
 pub mod sqlite;
 pub mod verify;
@@ -39,6 +40,10 @@ pub use notice::{Channel, Notice, NoticeCounts, Went};
 pub use query::{
     AuditPage, AuditQuery, AuditRow, Audited, BucketSeen, CallPage, CallQuery, Counts, Detail,
     Filter, Listed, Mark, Page, PageQuery, Sort, Tab,
+};
+pub use recovery::{
+    EventCounts, EventLine, EventSource, EventWent, MAX_EVENT, NewEvent, Recovery, StoredEvent,
+    Trouble, Watched,
 };
 
 /// A shared handle on a ledger.
@@ -340,6 +345,11 @@ pub trait Ledger: Send + Sync {
     /// Tells of open rows whose key runs out soon, once per deadline; answers of how many.
     async fn tell_expiring(&self) -> Result<u64, LedgerError>;
     async fn notice_counts(&self) -> Result<NoticeCounts, LedgerError>;
+
+    // --- what was missed ---------------------------------------------------------------------------
+
+    /// The provider's events, and the rows that are looked after.
+    fn recovery(&self) -> &dyn Recovery;
 
     // --- reading -----------------------------------------------------------------------------------
 

@@ -12,12 +12,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+use crate::domain::Instant;
 use crate::domain::evidence::ProviderObject;
 use crate::domain::ids::{ChargeId, OperationId, OrderId, PaymentId, ProviderName, ProviderRef};
 use crate::domain::opening::Resolved;
 use crate::domain::operation::OperationRow;
 use crate::domain::outcome::Outcome;
 use crate::domain::policy::Profile;
+use crate::domain::provider_event::EventRead;
 use crate::domain::text::SafeText;
 use crate::domain::tool_call::RefundArguments;
 use crate::domain::transition::Lookup;
@@ -49,6 +51,15 @@ pub enum ResolveError {
 #[error("{0}")]
 pub struct ReadError(pub SafeText);
 
+/// Events as the provider lists them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EventList {
+    /// The list was read to its end.
+    pub complete: bool,
+    /// The exact bytes of each.
+    pub events: Vec<Vec<u8>>,
+}
+
 /// A provider that can make, list and fetch one kind of object.
 #[async_trait]
 pub trait Provider: Send + Sync {
@@ -78,6 +89,18 @@ pub trait Provider: Send + Sync {
     fn lookup_requests(&self, row: &OperationRow) -> Vec<String>;
     /// One object by its id; `None` where the provider does not know it.
     async fn fetch(&self, id: &ProviderRef) -> Result<Option<ProviderObject>, ReadError>;
+    /// Reads one event, sent by the provider or listed. Pure; a signature was checked before.
+    fn read_event(&self, _payload: &[u8]) -> EventRead {
+        EventRead::Unreadable("this provider has no events")
+    }
+    /// The event as it may be kept: without what looks like a secret.
+    fn storable(&self, payload: &[u8]) -> Vec<u8> {
+        payload.to_vec()
+    }
+    /// The events of refunds made at or after `from` and before `to`, in any order.
+    async fn events(&self, _from: Instant, _to: Instant) -> Result<EventList, ReadError> {
+        Err(ReadError("this provider lists no events".into()))
+    }
     /// Whether a read-only request succeeds now.
     async fn probe(&self) -> bool;
     /// Where a person finds the object.

@@ -6,6 +6,7 @@
 //! Tests: beside each file, and `tests/stripe/` against a raw TCP server.
 
 mod classify;
+mod events;
 mod orders;
 mod read;
 mod request;
@@ -23,15 +24,17 @@ use hyper::header::HeaderValue;
 pub use self::orders::Orders;
 use self::read::Reader;
 use self::request::Stored;
-use super::{Provider, ReadError, Ready, ResolveError, ResolveQuery};
+use super::{EventList, Provider, ReadError, Ready, ResolveError, ResolveQuery};
 use crate::clock::Clock;
 use crate::config::Secret;
+use crate::domain::Instant;
 use crate::domain::evidence::ProviderObject;
 use crate::domain::ids::{OperationId, ProviderName, ProviderRef};
 use crate::domain::opening::Resolved;
 use crate::domain::operation::OperationRow;
 use crate::domain::outcome::{Expected, Outcome};
 use crate::domain::policy::Profile;
+use crate::domain::provider_event::EventRead;
 use crate::domain::tool_call::RefundArguments;
 use crate::domain::transition::Lookup;
 use crate::http::{Client, Exchange, Line, Origin, Wire};
@@ -246,6 +249,18 @@ impl Provider for Stripe {
 
     async fn fetch(&self, id: &ProviderRef) -> Result<Option<ProviderObject>, ReadError> {
         self.reader.fetch(id).await
+    }
+
+    fn read_event(&self, payload: &[u8]) -> EventRead {
+        events::read(payload)
+    }
+
+    fn storable(&self, payload: &[u8]) -> Vec<u8> {
+        events::storable(payload)
+    }
+
+    async fn events(&self, from: Instant, to: Instant) -> Result<EventList, ReadError> {
+        self.reader.events(from, to).await
     }
 
     async fn probe(&self) -> bool {

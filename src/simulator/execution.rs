@@ -11,15 +11,17 @@ use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
+use super::changes::Request;
 use super::fault::Fault;
 use super::keys::{Busy, Found, other_parameters};
 use super::objects;
+use super::payments::NewRefund;
 use super::records::EffectSource;
 use super::refunds;
-use super::script::{Answer, External, Keys as KeyFault, ReplyKind, Step};
 use super::state::{Shared, State, seconds_after};
+use super::step::{Answer, External, Keys as KeyFault, ReplyKind, Step};
 use super::wire::{ApiError, Call, Cut, Reply};
-use super::world::{NewRefund, World};
+use super::world::World;
 
 /// A held reply is given up after so long (real time), should its client never hang up.
 const MAX_HOLD: Duration = Duration::from_mins(10);
@@ -40,13 +42,11 @@ enum Executed {
 /// `POST /v1/refunds`.
 pub(super) async fn create_refund(shared: &Shared, call: &Call) -> Result<Reply, Cut> {
     let order = refunds::order(&call.form);
-    let (step, reply) = {
-        let (mut state, now) = shared.state();
-        let step = arrive(&mut state, call, order.as_deref(), now);
-        let reply = carry_out(&mut state, call, &step, now, shared.latency);
-        state.tell();
+    let (step, reply) = shared.change(|state, now| {
+        let step = arrive(state, call, order.as_deref(), now);
+        let reply = carry_out(state, call, &step, now, shared.latency);
         (step, reply)
-    };
+    });
     let wait = shared
         .latency
         .max(Duration::from_secs(u64::from(step.delay_s)));
@@ -68,22 +68,43 @@ pub(super) async fn create_refund(shared: &Shared, call: &Call) -> Result<Reply,
     }
 }
 
-/// `POST /v1/refunds/{id}/cancel` (S38), without faults.
-pub(super) fn cancel_refund(shared: &Shared, call: &Call, id: &str) -> Reply {
-    let (mut state, now) = shared.state();
-    let busy = Busy::default();
-    keyed(
-        &mut state,
-        call,
-        call.key.as_deref(),
-        now,
-        busy,
-        |world| match world.cancel(id) {
-            Ok(refund) => Executed::Saved(Reply::json(200, &objects::refund(refund))),
-            Err(error) if error.status == 404 => Executed::Unsaved(error.reply(call)),
-            Err(error) => Executed::Saved(error.reply(call)),
-        },
-    )
+/// What else can be done to a refund, without faults.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Write<'a> {
+    /// `POST /v1/refunds/{id}/cancel` (S38).
+    Cancel(&'a str),
+    /// `POST /v1/refunds/{id}`: its metadata.
+    Annotate(&'a str),
+}
+
+/// Carries it out, once for a key.
+pub(super) fn write(shared: &Shared, call: &Call, what: Write<'_>) -> Reply {
+    shared.change(|state, now| {
+        let busy = Busy::default();
+        let key = call.key.as_deref();
+        keyed(state, call, key, now, busy, |world| {
+            let done = match what {
+                Write::Cancel(id) => world.cancel(id, now, &request(call)),
+                Write::Annotate(id) => refunds::parse_update(&call.form)
+                    .and_then(|new| world.annotate(id, new, now, &request(call))),
+            };
+            match (what, done) {
+                (_, Ok(refund)) => Executed::Saved(Reply::json(200, &refund)),
+                // Refused for the refund's state: a result like any other.
+                (Write::Cancel(_), Err(error)) if error.status != 404 => {
+                    Executed::Saved(error.reply(call))
+                }
+                (_, Err(error)) => Executed::Unsaved(error.reply(call)),
+            }
+        })
+    })
+}
+
+fn request(call: &Call) -> Request {
+    Request {
+        id: call.request_id.clone(),
+        key: call.key.clone(),
+    }
 }
 
 /// The answer to everything while an outage lasts.
@@ -134,7 +155,13 @@ fn carry_out(
     if let Err(error) = call.check_key() {
         return error.reply(call);
     }
-    let asked = refunds::parse(&call.form, call.key.as_deref());
+    let asked = refunds::parse(&call.form, &state.world.setting().currency);
+    let asked = asked.map(|new| NewRefund {
+        key: call.key.clone(),
+        request: Some(request(call)),
+        webhook: step.webhook,
+        ..new
+    });
     if let Ok(new) = &asked {
         happen_before(&mut state.world, new, step, now);
     }
@@ -167,8 +194,15 @@ fn happen_before(world: &mut World, new: &NewRefund, step: &Step, now: DateTime<
         Some(External::Remaining) => world.external(&new.order, None, now),
         None => {}
     }
-    if step.disputed {
-        world.dispute(&new.order);
+    match step.dispute {
+        Some(course) if course.after_s == 0 => {
+            world.dispute(&new.order, course, step.webhook, now);
+        }
+        Some(course) => {
+            let at = seconds_after(now, course.after_s);
+            world.dispute_later(&new.order, course, step.webhook, at);
+        }
+        None => {}
     }
 }
 
@@ -224,6 +258,7 @@ fn execute(
     let copy = NewRefund {
         source: EffectSource::External,
         key: None,
+        request: None,
         ..new.clone()
     };
     let made = match world.create(new, now) {
@@ -246,6 +281,8 @@ fn execute(
 fn late(world: &mut World, new: NewRefund, step: &Step, at: DateTime<Utc>) {
     let late = NewRefund {
         source: EffectSource::Late,
+        // Nothing ties what happens by itself to a request (S47).
+        request: None,
         course: step.refund,
         ..new
     };

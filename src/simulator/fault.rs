@@ -6,14 +6,14 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
-
 use super::ids::draw;
-use super::scenario::{Scenario, WEBHOOK_SCENARIOS};
-use super::script::{Script, Step};
+use super::scenario::Scenario;
+use super::script::{Body, Frame, Script};
+use super::step::Step;
 
 const MIXED: &str = "mixed";
 const HONEST: &str = "honest";
+const CUSTOM: &str = "custom";
 const MIXED_SOURCE: &str = include_str!("../../assets/scenarios/mixed.toml");
 
 /// Which refund requests go wrong, and how. `n` limits it to the first `n` that arrive.
@@ -61,14 +61,6 @@ pub enum PlanError {
         /// All names, comma-separated.
         known: String,
     },
-    /// Known, but for a later version.
-    #[error(
-        "scenario \"{name}\" needs webhooks, which the simulator does not send in this version"
-    )]
-    NeedsWebhooks {
-        /// What was asked for.
-        name: String,
-    },
     /// The part after the colon is not a count.
     #[error("\"{text}\" is not a number of requests; write NAME or NAME:N with N from 1")]
     Count {
@@ -76,11 +68,13 @@ pub enum PlanError {
         text: String,
     },
     /// A scenario file that cannot be used.
-    #[error("scenario {name}: {detail}")]
+    #[error("scenario {name}{}: {detail}", line.map_or(String::new(), |l| format!(", line {l}")))]
     Script {
         /// The scenario or file.
         name: String,
-        /// What is wrong with it.
+        /// Where in the file, from 1, if it is one place.
+        line: Option<usize>,
+        /// What is wrong with it, and what to do.
         detail: String,
     },
 }
@@ -100,8 +94,7 @@ impl Plan {
     /// Reads `NAME` or `NAME:N`; `honest` is a name too.
     ///
     /// # Errors
-    /// If the name is unknown (the error lists the known ones), needs webhooks, or `N` is not a
-    /// count.
+    /// If the name is unknown (the error lists the known ones), or `N` is not a count.
     pub fn parse(text: &str) -> Result<Self, PlanError> {
         let (name, n) = match text.split_once(':') {
             None => (text, None),
@@ -130,15 +123,9 @@ impl Plan {
             .iter()
             .map(|s| (s.name(), s.about()))
             .collect();
-        let mixed = Mixed::load().map(|m| m.about).unwrap_or_default();
+        let mixed = mixed().map(|m| m.about).unwrap_or_default();
         all.push((MIXED, mixed));
         all
-    }
-
-    /// Names that are known but wait for webhooks.
-    #[must_use]
-    pub fn later() -> &'static [&'static str] {
-        WEBHOOK_SCENARIOS
     }
 }
 
@@ -148,6 +135,7 @@ pub struct Faults {
     seed: u64,
     limit: Option<u32>,
     arrived: u32,
+    frame: Box<Frame>,
     kind: Kind,
 }
 
@@ -156,6 +144,18 @@ enum Kind {
     Honest,
     One(&'static str, Script),
     Mixed(Mixed),
+}
+
+impl Kind {
+    fn of(name: &'static str, script: Script) -> Result<Self, PlanError> {
+        match &script.body {
+            Body::Steps(_) => Ok(Self::One(name, script)),
+            Body::Mix { first, later } => Ok(Self::Mixed(Mixed {
+                first: table(first)?,
+                later: table(later)?,
+            })),
+        }
+    }
 }
 
 /// The fault that one request meets.
@@ -175,6 +175,12 @@ impl Fault {
     pub fn waits(&self) -> bool {
         self.step.waits()
     }
+
+    /// Whether a client gets the result of its request, refused or not, while it still waits.
+    #[must_use]
+    pub fn is_answered(&self) -> bool {
+        self.step.is_answered()
+    }
 }
 
 impl Faults {
@@ -183,17 +189,23 @@ impl Faults {
     /// # Errors
     /// If a scenario file cannot be used.
     pub fn new(plan: &Plan, seed: u64) -> Result<Self, PlanError> {
-        let (kind, limit) = match plan {
-            Plan::Honest => (Kind::Honest, None),
-            Plan::First { scenario, n } => (Kind::One(scenario.name(), scenario.script()?), *n),
-            Plan::Mixed { n } => (Kind::Mixed(Mixed::load()?), *n),
-            Plan::Drawn { first, later } => (Kind::Mixed(Mixed::of(first, later)?), None),
-            Plan::Custom { script, n } => (Kind::One("custom", script.clone()), *n),
+        let (script, limit) = match plan {
+            Plan::Honest | Plan::Drawn { .. } => (None, None),
+            Plan::First { scenario, n } => (Some((scenario.name(), scenario.script()?)), *n),
+            Plan::Mixed { n } => (Some((MIXED, mixed()?)), *n),
+            Plan::Custom { script, n } => (Some((CUSTOM, script.clone())), *n),
+        };
+        let frame = script.as_ref().map(|(_, s)| s.frame.clone());
+        let kind = match (script, plan) {
+            (Some((name, script)), _) => Kind::of(name, script)?,
+            (None, Plan::Drawn { first, later }) => Kind::Mixed(Mixed::of(first, later)?),
+            (None, _) => Kind::Honest,
         };
         Ok(Self {
             seed,
             limit,
             arrived: 0,
+            frame: frame.unwrap_or_default(),
             kind,
         })
     }
@@ -204,8 +216,14 @@ impl Faults {
             seed: 0,
             limit: None,
             arrived: 0,
+            frame: Box::default(),
             kind: Kind::Honest,
         }
+    }
+
+    /// What holds whatever is asked.
+    pub(super) fn frame(&self) -> &Frame {
+        &self.frame
     }
 
     /// The fault for the `nth` (from 1) request of a key on `order`; pure. The plan's `N` is not
@@ -216,7 +234,7 @@ impl Faults {
             Kind::Honest => None,
             Kind::One(name, script) => Some(Fault {
                 name,
-                window_s: script.window_s,
+                window_s: script.frame.window_s,
                 step: script.step(nth),
             }),
             Kind::Mixed(mixed) => mixed.pick(self.seed, order, nth),
@@ -238,35 +256,18 @@ impl Faults {
     }
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct MixedFile {
-    about: String,
-    first: BTreeMap<String, u32>,
-    later: BTreeMap<String, u32>,
+fn mixed() -> Result<Script, PlanError> {
+    Script::parse(MIXED, MIXED_SOURCE)
 }
 
-/// The weights of `mixed`; a scenario takes part with its first step.
+/// Weights of other scenarios, each of which takes part with its first step.
 #[derive(Clone, Debug)]
 struct Mixed {
-    about: String,
     first: Vec<(u32, Option<Fault>)>,
     later: Vec<(u32, Option<Fault>)>,
 }
 
 impl Mixed {
-    fn load() -> Result<Self, PlanError> {
-        let file: MixedFile = toml::from_str(MIXED_SOURCE).map_err(|e| PlanError::Script {
-            name: MIXED.to_owned(),
-            detail: e.to_string(),
-        })?;
-        Ok(Self {
-            about: file.about,
-            first: table(&file.first)?,
-            later: table(&file.later)?,
-        })
-    }
-
     fn of(
         first: &[(u32, Option<Scenario>)],
         later: &[(u32, Option<Scenario>)],
@@ -278,7 +279,6 @@ impl Mixed {
             weights.iter().map(entry).collect::<Result<Vec<_>, _>>()
         };
         Ok(Self {
-            about: String::new(),
             first: table(first)?,
             later: table(later)?,
         })
@@ -315,7 +315,7 @@ fn fault(scenario: Scenario) -> Result<Fault, PlanError> {
     let script = scenario.script()?;
     Ok(Fault {
         name: scenario.name(),
-        window_s: script.window_s,
+        window_s: script.frame.window_s,
         step: script.step(1),
     })
 }
@@ -348,8 +348,6 @@ mod tests {
             unknown.contains("slow, ") && unknown.contains("mixed"),
             "{unknown}"
         );
-        let later = Plan::parse("webhook-lost").expect_err("later").to_string();
-        assert!(later.contains("needs webhooks"), "{later}");
         for text in ["slow:0", "slow:", "slow:-1", "slow:x"] {
             assert!(
                 matches!(Plan::parse(text), Err(PlanError::Count { .. })),

@@ -1,6 +1,6 @@
 //! The socket: connections, routes, and rendering.
 //!
-//! Owns: the limits on what a client may send or occupy, and which path means what. Never:
+//! Owns: the limits on what a client may send or occupy, and which path leads to what. Never:
 //! decides an answer about refunds. Tests: `tests/simulator/`.
 
 use std::net::SocketAddr;
@@ -15,17 +15,15 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinSet;
 
-use super::execution;
-use super::ids::{is_order, order_of_charge, order_of_payment};
-use super::state::{Shared, State};
-use super::wire::{ApiError, Call, Cut, Params, Reply};
-use super::{objects, refunds, search};
+use super::state::Shared;
+use super::wire::{ApiError, Call, Cut, Reply};
+use super::{execution, reads};
 
 const MAX_BODY: usize = 1024 * 1024;
 const MAX_HEAD: usize = 64 * 1024;
@@ -130,116 +128,96 @@ async fn handle(
 
 async fn respond(shared: &Shared, call: &Call) -> Result<Reply, Cut> {
     let segments: Vec<&str> = call.segments.iter().map(String::as_str).collect();
-    if segments == ["_sim", "state"] && call.peer.ip().is_loopback() {
-        return Ok(Reply::json(200, &shared.as_json()));
+    if let ["_sim", what] = segments.as_slice()
+        && call.peer.ip().is_loopback()
+    {
+        return Ok(door(shared, call, what));
     }
-    let creates = call.method == Method::POST && segments == ["v1", "refunds"];
-    if call.account.is_some() && creates {
+    if let Some(reply) = before_all(shared, call) {
+        return Ok(reply);
+    }
+    if call.method == Method::POST && segments == ["v1", "refunds"] {
         return execution::create_refund(shared, call).await;
     }
-    let read = {
+    let reply = if call.method == Method::GET {
         let (mut state, now) = shared.state();
-        state.record(call, (0, None), None, now);
-        if call.account.is_none() {
-            return Ok(unauthorized().reply(call));
-        }
-        if let Some(reply) = execution::outage(&state, call, now) {
-            return Ok(reply);
-        }
-        (call.method == Method::GET).then(|| get(&state, call, &segments))
-    };
-    let reply = match (read, segments.as_slice()) {
-        (Some(Ok(value)), _) => Reply::json(200, &value),
-        (Some(Err(error)), _) => error.reply(call),
-        (None, ["v1", "refunds", id, "cancel"]) if call.method == Method::POST => {
-            match call.check_key() {
-                Ok(()) => execution::cancel_refund(shared, call, id),
-                Err(error) => error.reply(call),
-            }
-        }
-        (None, _) => no_route(call).reply(call),
+        let told = match execution::outage(&state, call, now) {
+            Some(outage) => return Ok(outage),
+            None => reads::fault(&mut state, call, &segments),
+        };
+        told.unwrap_or_else(|| {
+            reads::get(&state, call, &segments, now)
+                .map_or_else(|error| error.reply(call), |value| Reply::json(200, &value))
+        })
+    } else {
+        write(shared, call, &segments)
     };
     shared.clock.sleep(shared.latency).await;
     Ok(reply)
 }
 
-/// Everything that only reads.
-fn get(state: &State, call: &Call, segments: &[&str]) -> Result<Value, ApiError> {
-    let (world, query) = (&state.world, &call.query);
-    match segments {
-        ["v1", "account"] => Ok(objects::account(
-            call.account.as_deref().unwrap_or_default(),
-        )),
-        ["v1", "payment_intents", "search"] => {
-            let expanded = query.expands("data.latest_charge");
-            let found = found_order(query)?.map(|o| world.payment(&o));
-            let data: Vec<Value> = found
-                .iter()
-                .map(|p| objects::payment_intent(p, expanded))
-                .collect();
-            Ok(objects::search_result(&call.path, &data))
-        }
-        ["v1", "charges", "search"] => {
-            let found = found_order(query)?.map(|o| world.payment(&o));
-            let data: Vec<Value> = found.iter().map(objects::charge).collect();
-            Ok(objects::search_result(&call.path, &data))
-        }
-        ["v1", "payment_intents", id] => {
-            let order = order_of_payment(id)
-                .ok_or_else(|| ApiError::missing("payment_intent", "intent", id))?;
-            let expanded = query.expands("latest_charge");
-            Ok(objects::payment_intent(&world.payment(&order), expanded))
-        }
-        ["v1", "charges"] => charges(state, query),
-        ["v1", "charges", id] => {
-            let order = order_of_charge(id).ok_or_else(|| ApiError::missing("charge", "id", id))?;
-            Ok(objects::charge(&world.payment(&order)))
-        }
-        ["v1", "refunds"] => refunds::list(world, query),
-        ["v1", "refunds", id] => {
-            let refund = world.refund(id);
-            let refund = refund.ok_or_else(|| ApiError::missing("refund", "refund", id))?;
-            Ok(objects::refund(refund))
-        }
-        _ => Err(no_route(call)),
+/// What is the simulator's own and not the provider's; for this machine only.
+fn door(shared: &Shared, call: &Call, what: &str) -> Reply {
+    match (call.method.as_str(), what) {
+        ("GET", "state") => Reply::json(200, &shared.as_json()),
+        ("POST", "advance") => advance(shared, call),
+        _ => reads::no_route(call).reply(call),
     }
 }
 
-/// The charge of a payment; without one the list would never end.
-fn charges(state: &State, query: &Params) -> Result<Value, ApiError> {
-    let Some(id) = query.get("payment_intent") else {
-        let message = "The simulator lists charges by payment_intent only.";
-        return Err(ApiError::invalid("payment_intent", message));
+/// `POST /_sim/advance {"seconds":n}`: the simulator's time, and nobody else's, goes on by so much
+/// at once.
+fn advance(shared: &Shared, call: &Call) -> Reply {
+    let asked: Option<Value> = serde_json::from_slice(&call.fingerprint.body).ok();
+    let seconds = asked.and_then(|v| v.get("seconds").and_then(Value::as_u64));
+    let skipped = seconds.is_some_and(|s| shared.clock.skip(Duration::from_secs(s)));
+    if !skipped {
+        let message = "Send {\"seconds\":n} with a whole number; at most ten years in all.";
+        return ApiError::invalid("seconds", message).reply(call);
+    }
+    // What is due by now happens.
+    let now = shared.change(|_, now| now);
+    Reply::json(200, &json!({ "now": super::records::time(now) }))
+}
+
+/// Who is asked for credentials, and limits (S5): nothing of this is saved under a key.
+fn before_all(shared: &Shared, call: &Call) -> Option<Reply> {
+    let (mut state, now) = shared.state();
+    let creates = call.method == Method::POST && call.path == "/v1/refunds";
+    if call.account.is_none() {
+        state.record(call, (0, None), None, now);
+        return Some(unauthorized().reply(call));
+    }
+    let limits = state.faults.frame().limits;
+    let limited = state.limiter.count(&limits, call, now);
+    // A refund request that gets through is recorded with its fault.
+    if limited.is_some() || !creates {
+        state.record(call, (0, None), None, now);
+    }
+    limited
+}
+
+/// Everything that changes something, but making refunds.
+fn write(shared: &Shared, call: &Call, segments: &[&str]) -> Reply {
+    let outage = {
+        let (state, now) = shared.state();
+        execution::outage(&state, call, now)
     };
-    let order = order_of_payment(id)
-        .ok_or_else(|| ApiError::missing("payment_intent", "payment_intent", id))?;
-    let data = [objects::charge(&state.world.payment(&order))];
-    Ok(objects::list("/v1/charges", &data, false))
-}
-
-/// The one order whose objects match a search; every order exists, and everything about it but
-/// its id is the same.
-fn found_order(query: &Params) -> Result<Option<String>, ApiError> {
-    let text = query.get("query").unwrap_or_default();
-    let mut order: Option<String> = None;
-    let mut matches = true;
-    for clause in search::parse(text)? {
-        match clause.field.as_str() {
-            "metadata.order_id" => {
-                matches &= order.as_ref().is_none_or(|o| *o == clause.value);
-                order = Some(clause.value);
-            }
-            "status" => matches &= clause.value == "succeeded",
-            "currency" => matches &= clause.value.eq_ignore_ascii_case("usd"),
-            // No object of the simulator has other metadata.
-            field if field.starts_with("metadata.") => matches = false,
-            field => {
-                let message = format!("Field `{field}` is an unsupported search field.");
-                return Err(ApiError::invalid("query", message));
-            }
-        }
+    if let Some(reply) = outage {
+        return reply;
     }
-    Ok(order.filter(|o| matches && is_order(o)))
+    let what = match segments {
+        ["v1", "refunds", id, "cancel"] => execution::Write::Cancel(id),
+        ["v1", "refunds", id] => execution::Write::Annotate(id),
+        _ => return reads::no_route(call).reply(call),
+    };
+    if call.method != Method::POST {
+        return reads::no_route(call).reply(call);
+    }
+    match call.check_key() {
+        Ok(()) => execution::write(shared, call, what),
+        Err(error) => error.reply(call),
+    }
 }
 
 fn unauthorized() -> ApiError {
@@ -248,11 +226,6 @@ fn unauthorized() -> ApiError {
         "You did not provide a valid API key. The simulator accepts any key that begins with \
          sk_test_, as Bearer token or as user of Basic.",
     )
-}
-
-fn no_route(call: &Call) -> ApiError {
-    let message = format!("Unrecognized request URL ({}: {}).", call.method, call.path);
-    ApiError::new(404, message)
 }
 
 fn render(reply: Reply, call: &Call, version: Option<HeaderValue>) -> Response<Full<Bytes>> {

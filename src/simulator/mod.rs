@@ -1,30 +1,43 @@
 //! The simulated provider: a stateful server that speaks Stripe's wire and goes wrong on order.
 //!
 //! Owns: the handle and its configuration; the parts are
-//! - `http` the socket and the routes, `wire` requests and answers, `execution` a refund's way
-//!   through the stages,
-//! - `world` the books, `keys` the idempotency layer, `state` both behind one lock,
-//! - `refunds`, `search`, `objects` what endpoints read and say,
-//! - `scenario` the names of the faults, `script` their form as data, `fault` which request meets
-//!   which, `records` what is reported, `journal` the same as a file.
+//! - `http` the socket and the routes, `wire` requests and answers, `limits` who asks too much,
+//!   `execution` a refund's way through the stages,
+//! - `world`, `payments` and `disputes` the books, `keys` the idempotency layer, `state` all behind one lock,
+//!   `time` the clock that came in and what was skipped,
+//! - `reads`, `refunds`, `search`, `pages`, `objects` what endpoints read and say,
+//! - `changes` what is worth an event, `events` their list, `webhooks` their queue and signature,
+//!   `delivery` the task that sends them,
+//! - `scenario` the names of the faults, `script` and `step` their form as data, `fault` which
+//!   request meets which, `records` what is reported, `journal` the same as a file.
 //!
 //! Never: reads the machine's clock (a [`Clock`] comes in), draws unseeded lots, or knows anything
-//! about samekey's ledger and engine. Not yet here: webhooks; they will be made from the changes
-//! in `world`. Tests: beside the code and `tests/simulator/`.
+//! about samekey's ledger and engine. Tests: beside the code and `tests/simulator/`.
 
+mod changes;
+mod delivery;
+mod disputes;
+mod events;
 mod execution;
 mod fault;
 mod http;
 mod ids;
 mod journal;
 mod keys;
+mod limits;
 mod objects;
+mod pages;
+mod payments;
+mod reads;
 mod records;
 mod refunds;
 mod scenario;
 mod script;
 mod search;
 mod state;
+mod step;
+mod time;
+mod webhooks;
 mod wire;
 mod world;
 
@@ -37,12 +50,14 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 
 pub use fault::{Fault, Faults, Plan, PlanError};
 pub use records::{EffectRecord, EffectSource, Held, RequestRecord};
-pub use scenario::{Scenario, WEBHOOK_SCENARIOS};
-pub use script::{RefundStatus, Script};
+pub use scenario::Scenario;
+pub use script::Script;
+pub use step::RefundStatus;
+pub use webhooks::{Retries, WebhookEndpoint};
 
 use crate::clock::Clock;
 use state::Shared;
@@ -63,6 +78,8 @@ pub struct SimConfig {
     pub retention: Duration,
     /// The `type` of a 409 (S8): sources disagree.
     pub conflict_type: String,
+    /// Who is told of events, if anybody.
+    pub webhook: Option<WebhookEndpoint>,
     /// All time comes from here; it may be scaled or stand still.
     pub clock: Clock,
     /// A file to which every request, effect and reply is appended, a JSON object a line.
@@ -80,13 +97,15 @@ impl SimConfig {
             latency: Duration::ZERO,
             retention: Duration::from_hours(24),
             conflict_type: "invalid_request_error".to_owned(),
+            webhook: None,
             clock,
             log: None,
         }
     }
 }
 
-/// A simulator without a socket: whoever has it brings the connections.
+/// A simulator without a socket: whoever has it brings the connections. It keeps events and sends
+/// no webhooks.
 #[derive(Clone, Debug)]
 pub struct Unplugged(Arc<Shared>);
 
@@ -135,17 +154,25 @@ pub struct Simulator {
     shared: Arc<Shared>,
     stop: Option<oneshot::Sender<()>>,
     task: JoinHandle<()>,
+    /// Sends webhooks; ends when this is dropped.
+    delivery: JoinSet<()>,
 }
 
 impl Simulator {
     /// Listens and serves in the background.
     ///
     /// # Errors
-    /// If the address cannot be listened on, or (kind `InvalidInput`) a scenario cannot be used.
+    /// If the address cannot be listened on, or (kind `InvalidInput`) a scenario or the webhooks'
+    /// endpoint cannot be used.
     pub async fn start(cfg: SimConfig) -> io::Result<Self> {
-        let shared = Shared::new(&cfg)
-            .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        let unusable = |why: String| io::Error::new(io::ErrorKind::InvalidInput, why);
+        let shared = Shared::new(&cfg).map_err(|error| unusable(error.to_string()))?;
         let shared = Arc::new(shared);
+        let mut delivery = JoinSet::new();
+        if let Some(endpoint) = cfg.webhook {
+            let client = delivery::client(&shared, &endpoint).map_err(unusable)?;
+            delivery.spawn(delivery::run(Arc::clone(&shared), endpoint, client));
+        }
         let listener = TcpListener::bind(cfg.listen).await?;
         let addr = listener.local_addr()?;
         let (stop, stopped) = oneshot::channel();
@@ -155,6 +182,7 @@ impl Simulator {
             shared,
             stop: Some(stop),
             task,
+            delivery,
         })
     }
 
@@ -190,6 +218,7 @@ impl Simulator {
 
     /// Stops listening, cuts all connections and waits until they are gone.
     pub async fn stop(mut self) {
+        self.delivery.shutdown().await;
         if let Some(stop) = self.stop.take() {
             // An error means that the server has ended already.
             let _ = stop.send(());

@@ -11,17 +11,18 @@ use serde::Serialize;
 use tokio::sync::watch;
 
 use super::ids::{charge_id, payment_id};
-use super::script::RefundStatus;
-use super::world::{CURRENCY, Refund};
+use super::payments::Refund;
+use super::step::RefundStatus;
 
 /// Requests remembered; older ones are forgotten first.
 const MAX_REQUESTS: usize = 100_000;
 
 /// Who caused a refund.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EffectSource {
     /// A request of a client.
+    #[default]
     Api,
     /// Somebody else, by hand or by a copy.
     External,
@@ -66,7 +67,7 @@ impl EffectRecord {
             charge: charge_id(&refund.order),
             order_id: Some(refund.order.clone()),
             amount: refund.amount,
-            currency: CURRENCY.to_owned(),
+            currency: refund.currency.as_ref().to_owned(),
             key: refund.key.clone(),
             metadata: refund.metadata.clone(),
             source: refund.source,

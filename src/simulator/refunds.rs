@@ -1,6 +1,6 @@
 //! The refund endpoints without faults: validation (S25–S33) and lists (S41–S45).
 //!
-//! Owns: what a refund request must look like, paging and filters. Never: makes a refund
+//! Owns: what a refund request must look like, and the filters of the list. Never: makes a refund
 //! (`world.rs`) or decides what a client gets to see of it (`execution.rs`). Tests: below and
 //! `tests/simulator/`.
 
@@ -10,10 +10,10 @@ use serde_json::Value;
 
 use super::ids::{order_of_charge, order_of_payment};
 use super::objects;
-use super::records::EffectSource;
-use super::script::Course;
+use super::pages::{Created, Page};
+use super::payments::{NewRefund, Refund};
 use super::wire::{ApiError, Params};
-use super::world::{CURRENCY, NewRefund, Refund, World};
+use super::world::World;
 
 const REASONS: [&str; 3] = ["duplicate", "fraudulent", "requested_by_customer"];
 const KNOWN: [&str; 9] = [
@@ -28,6 +28,16 @@ const KNOWN: [&str; 9] = [
     "reverse_transfer",
 ];
 
+/// What every list of objects can be asked by.
+pub(super) const LISTED_BY: [&str; 6] = [
+    "charge",
+    "payment_intent",
+    "created",
+    "limit",
+    "starting_after",
+    "ending_before",
+];
+
 /// The order whose payment or charge the parameters name, valid otherwise or not.
 pub(super) fn order(form: &Params) -> Option<String> {
     let by_payment = form.get("payment_intent").and_then(order_of_payment);
@@ -36,14 +46,8 @@ pub(super) fn order(form: &Params) -> Option<String> {
 
 /// Reads a refund request. An error here is a validation error: nothing was executed and nothing
 /// is saved under the key (S5).
-pub(super) fn parse(form: &Params, key: Option<&str>) -> Result<NewRefund, ApiError> {
-    for (name, _) in form.iter() {
-        let top = name.split('[').next().unwrap_or_default();
-        if !KNOWN.contains(&top) && top != "expand" {
-            let message = format!("Received unknown parameter: {name}");
-            return Err(ApiError::invalid(name, message).code("parameter_unknown"));
-        }
-    }
+pub(super) fn parse(form: &Params, currency: &str) -> Result<NewRefund, ApiError> {
+    only(form, &KNOWN)?;
     let order = target(form)?;
     let reason = form.get("reason");
     if let Some(given) = reason
@@ -53,21 +57,37 @@ pub(super) fn parse(form: &Params, key: Option<&str>) -> Result<NewRefund, ApiEr
         let message = format!("Invalid reason: must be one of {known}");
         return Err(ApiError::invalid("reason", message));
     }
-    if let Some(currency) = form.get("currency")
-        && !currency.eq_ignore_ascii_case(CURRENCY)
+    if let Some(given) = form.get("currency")
+        && !given.eq_ignore_ascii_case(currency)
     {
-        let message = format!("The currency must match the charge's currency, {CURRENCY}.");
+        let message = format!("The currency must match the charge's currency, {currency}.");
         return Err(ApiError::invalid("currency", message));
     }
     Ok(NewRefund {
         order,
         amount: form.get("amount").map(amount).transpose()?,
         reason: reason.map(str::to_owned),
-        metadata: metadata(form)?,
-        key: key.map(str::to_owned),
-        source: EffectSource::Api,
-        course: Course::default(),
+        metadata: metadata(form)?.set,
+        ..NewRefund::default()
     })
+}
+
+/// Reads an update of a refund: its metadata, and nothing else.
+pub(super) fn parse_update(form: &Params) -> Result<NewMetadata, ApiError> {
+    only(form, &["metadata"])?;
+    metadata(form)
+}
+
+/// Refuses parameters that the endpoint does not have, such as a filter by metadata (S42).
+pub(super) fn only(form: &Params, known: &[&str]) -> Result<(), ApiError> {
+    for (name, _) in form.iter() {
+        let top = name.split('[').next().unwrap_or_default();
+        if !known.contains(&top) && top != "expand" {
+            let message = format!("Received unknown parameter: {name}");
+            return Err(ApiError::invalid(name, message).code("parameter_unknown"));
+        }
+    }
+    Ok(())
 }
 
 /// S25: a charge or a payment intent, not both.
@@ -103,13 +123,14 @@ fn amount(text: &str) -> Result<i64, ApiError> {
 }
 
 /// S27: up to 50 keys, 40-character names without square brackets, 500-character values.
-fn metadata(form: &Params) -> Result<BTreeMap<String, String>, ApiError> {
-    let mut all = BTreeMap::new();
+fn metadata(form: &Params) -> Result<NewMetadata, ApiError> {
+    let mut all = NewMetadata::default();
     for (param, value) in form.iter() {
         let Some(inner) = param.strip_prefix("metadata") else {
             continue;
         };
         if inner.is_empty() && value.is_empty() {
+            all.clear = true;
             continue;
         }
         let name = inner.strip_prefix('[').and_then(|n| n.strip_suffix(']'));
@@ -124,19 +145,43 @@ fn metadata(form: &Params) -> Result<BTreeMap<String, String>, ApiError> {
         if value.chars().count() > 500 {
             return wrong("Metadata values must be at most 500 characters long.");
         }
-        if !value.is_empty() {
-            all.insert(name.to_owned(), value.to_owned());
+        if value.is_empty() {
+            all.unset.push(name.to_owned());
+        } else {
+            all.set.insert(name.to_owned(), value.to_owned());
         }
     }
-    if all.len() > 50 {
+    if all.set.len() > 50 {
         let message = "Metadata may have at most 50 keys.";
         return Err(ApiError::invalid("metadata", message));
     }
     Ok(all)
 }
 
-/// S42: `GET /v1/refunds`, newest first.
-pub(super) fn list(world: &World, query: &Params) -> Result<Value, ApiError> {
+/// What becomes of an object's metadata.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct NewMetadata {
+    /// Everything that was there goes first.
+    clear: bool,
+    set: BTreeMap<String, String>,
+    unset: Vec<String>,
+}
+
+impl NewMetadata {
+    pub fn apply(self, to: &mut BTreeMap<String, String>) {
+        if self.clear {
+            to.clear();
+        }
+        for name in &self.unset {
+            to.remove(name);
+        }
+        to.extend(self.set);
+    }
+}
+
+/// S42: `GET /v1/refunds`, newest first; only what was made up to the second `until` (S68).
+pub(super) fn list(world: &World, query: &Params, until: i64) -> Result<Value, ApiError> {
+    only(query, &LISTED_BY)?;
     let page = Page::parse(query)?;
     let created = Created::parse(query)?;
     let of_payment = query.get("payment_intent");
@@ -149,110 +194,18 @@ pub(super) fn list(world: &World, query: &Params) -> Result<Value, ApiError> {
         .map(|id| order_of_charge(id).ok_or_else(|| ApiError::missing("charge", "charge", id)));
     let (of_payment, of_charge) = (of_payment.transpose()?, of_charge.transpose()?);
     let fits = |r: &&Refund| {
-        of_charge.as_ref().is_none_or(|o| *o == r.order) && created.includes(r.created.timestamp())
+        let second = r.created.timestamp();
+        of_charge.as_ref().is_none_or(|o| *o == r.order)
+            && created.includes(second)
+            && second <= until
     };
     let newest_first: Vec<&Refund> = match of_payment.as_ref().or(of_charge.as_ref()) {
         Some(order) => world.of(order).rev().filter(fits).collect(),
         None => world.refunds().iter().rev().filter(fits).collect(),
     };
-    let (on_page, has_more) = page.cut(&newest_first, |r| &r.id)?;
+    let (on_page, has_more) = page.cut("refund", &newest_first, |r| &r.id)?;
     let data: Vec<Value> = on_page.iter().map(|r| objects::refund(r)).collect();
     Ok(objects::list("/v1/refunds", &data, has_more))
-}
-
-/// `limit`, `starting_after` and `ending_before`.
-struct Page<'a> {
-    limit: usize,
-    after: Option<&'a str>,
-    before: Option<&'a str>,
-}
-
-impl<'a> Page<'a> {
-    fn parse(query: &'a Params) -> Result<Self, ApiError> {
-        let limit = match query.get("limit") {
-            None => 10,
-            Some(text) => match text.parse::<usize>() {
-                Ok(limit) if (1..=100).contains(&limit) => limit,
-                _ => {
-                    let message = format!("Invalid limit: {text}; it must be from 1 to 100.");
-                    let error = ApiError::invalid("limit", message);
-                    return Err(error.code("parameter_invalid_integer"));
-                }
-            },
-        };
-        let (after, before) = (query.get("starting_after"), query.get("ending_before"));
-        if after.is_some() && before.is_some() {
-            let message = "You cannot parameterize both starting_after and ending_before.";
-            return Err(ApiError::invalid("starting_after", message));
-        }
-        Ok(Self {
-            limit,
-            after,
-            before,
-        })
-    }
-
-    /// The page, and whether there is more in its direction.
-    fn cut<'i, T>(
-        &self,
-        items: &'i [T],
-        id: impl Fn(&T) -> &String,
-    ) -> Result<(&'i [T], bool), ApiError> {
-        let find = |cursor: &str, param: &str| {
-            let found = items.iter().position(|i| id(i) == cursor);
-            found.ok_or_else(|| ApiError::missing("refund", param, cursor))
-        };
-        let (from, to, has_more) = match (self.after, self.before) {
-            (_, Some(cursor)) => {
-                let to = find(cursor, "ending_before")?;
-                let from = to.saturating_sub(self.limit);
-                (from, to, from > 0)
-            }
-            (after, None) => {
-                let from = match after {
-                    Some(cursor) => find(cursor, "starting_after")?.saturating_add(1),
-                    None => 0,
-                };
-                let to = from.saturating_add(self.limit).min(items.len());
-                (from, to, to < items.len())
-            }
-        };
-        Ok((items.get(from..to).unwrap_or_default(), has_more))
-    }
-}
-
-/// `created=…` and `created[gt|gte|lt|lte]=…`, in seconds (S42, S45).
-struct Created {
-    from: i64,
-    to: i64,
-}
-
-impl Created {
-    fn parse(query: &Params) -> Result<Self, ApiError> {
-        let (mut from, mut to) = (i64::MIN, i64::MAX);
-        for (param, text) in query.iter().filter(|(p, _)| p.starts_with("created")) {
-            let second = text.parse::<i64>().map_err(|_| {
-                let message = format!("Invalid timestamp: {text}");
-                ApiError::invalid(param, message).code("parameter_invalid_integer")
-            })?;
-            match param {
-                "created" => (from, to) = (from.max(second), to.min(second)),
-                "created[gt]" => from = from.max(second.saturating_add(1)),
-                "created[gte]" => from = from.max(second),
-                "created[lt]" => to = to.min(second.saturating_sub(1)),
-                "created[lte]" => to = to.min(second),
-                _ => {
-                    let message = format!("Received unknown parameter: {param}");
-                    return Err(ApiError::invalid(param, message).code("parameter_unknown"));
-                }
-            }
-        }
-        Ok(Self { from, to })
-    }
-
-    fn includes(&self, second: i64) -> bool {
-        (self.from..=self.to).contains(&second)
-    }
 }
 
 #[cfg(test)]
@@ -260,7 +213,7 @@ mod tests {
     use super::*;
 
     fn read(form: &str) -> Result<NewRefund, ApiError> {
-        parse(&Params::parse(form.as_bytes()), Some("K"))
+        parse(&Params::parse(form.as_bytes()), "usd")
     }
 
     fn param(form: &str) -> String {
@@ -311,33 +264,5 @@ mod tests {
         let many = (0..51).map(|i| format!("&metadata[k{i}]=v"));
         let many = many.collect::<Vec<_>>().concat();
         assert_eq!(param(&format!("charge=ch_order_1{many}")), "400 metadata");
-    }
-
-    #[test]
-    fn s42_pages_go_both_ways() {
-        let items: Vec<String> = (0..5).map(|i| i.to_string()).collect();
-        let cut = |query: &str| {
-            let query = Params::parse(query.as_bytes());
-            let page = Page::parse(&query)?;
-            page.cut(&items, |i| i).map(|(p, more)| (p.join(""), more))
-        };
-        assert_eq!(cut("limit=2"), Ok(("01".into(), true)));
-        assert_eq!(cut("limit=3&starting_after=1"), Ok(("234".into(), false)));
-        assert_eq!(cut("starting_after=4"), Ok((String::new(), false)));
-        assert_eq!(cut("limit=2&ending_before=3"), Ok(("12".into(), true)));
-        assert_eq!(cut("limit=3&ending_before=3"), Ok(("012".into(), false)));
-        for wrong in ["limit=0", "limit=101", "limit=x", "starting_after=9"] {
-            assert!(cut(wrong).is_err(), "{wrong}");
-        }
-        assert!(cut("starting_after=1&ending_before=2").is_err());
-    }
-
-    #[test]
-    fn s45_created_filters_have_one_second_resolution() {
-        let created = |q: &str| Created::parse(&Params::parse(q.as_bytes()));
-        let window = created("created[gte]=10&created[lt]=20").expect("window");
-        assert!(window.includes(10) && window.includes(19) && !window.includes(20));
-        assert!(created("created=7").expect("exact").includes(7));
-        assert!(created("created[eq]=7").is_err() && created("created[gt]=x").is_err());
     }
 }

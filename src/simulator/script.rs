@@ -1,255 +1,160 @@
-//! The form of a scenario file: steps, and what each may do to a refund request.
+//! The form of a scenario file: either steps, or a mix of other scenarios.
 //!
-//! Owns: reading such a file and the checks that make it safe to run. Never: carries a step out
-//! (`execution.rs`). Tests: below, and `tests/simulator/` runs every scenario over HTTP.
+//! Owns: reading such a file, the checks that make it safe to run, and saying where a bad one is
+//! wrong. Never: carries a step out (`execution.rs`). Tests: below, and `tests/simulator/` runs
+//! every scenario over HTTP.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use toml::Spanned;
 
 use super::fault::PlanError;
+use super::step::{Allowance, ReadFault, Setting, Step};
 
-/// A scenario's file: what happens to the first, second … request of a key. The last step
-/// repeats for all further ones.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
+/// A scenario's file.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Script {
     /// One sentence for a list of scenarios.
     pub about: String,
+    pub(super) frame: Box<Frame>,
+    pub(super) body: Body,
+}
+
+/// What holds from the start to the end, whatever is asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Frame {
     /// With it the fault lasts this long (virtual time) from the first refund request and hits
     /// reads too, which get the first step's answer.
-    #[serde(default)]
-    pub(super) window_s: Option<u32>,
-    #[serde(rename = "step")]
-    pub(super) steps: Vec<Step>,
+    pub window_s: Option<u32>,
+    /// Keys are forgotten at this age instead of the configured one (S9).
+    pub retention_s: Option<u32>,
+    pub world: Setting,
+    pub read: ReadFault,
+    pub limits: Allowance,
 }
 
-/// What happens to one refund request; nothing given means: honest.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct Step {
-    /// How the idempotency layer treats the request.
-    pub keys: Keys,
-    /// Somebody refunds in the dashboard just before.
-    pub external: Option<External>,
-    /// The customer disputes the charge just before.
-    pub disputed: bool,
-    /// Whether the request is executed. Without it and without `saved` the request does not even
-    /// reach the key layer.
-    pub effect: bool,
-    /// With `effect = false`: the refund is made after all, so much later.
-    pub late_s: Option<u32>,
-    /// What becomes of the refund object.
-    pub refund: Course,
-    /// Further refunds with the same metadata, made together with ours.
-    pub copies: u32,
-    /// Failed refunds of somebody else that are newer than ours.
-    pub newer: u32,
-    /// Said instead of the true answer.
-    pub answer: Option<Answer>,
-    /// Whether `answer` is also what is saved under the key (S3, S12).
-    pub saved: bool,
-    /// Other requests of the key get 409 for so long (S8).
-    pub busy_s: u32,
-    /// So many other requests of the key get 409 however late they come.
-    pub conflicts: u32,
-    /// How the reply leaves, or does not.
-    pub reply: ReplyKind,
-    /// How long the reply takes (virtual time).
-    pub delay_s: u32,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Body {
+    /// What happens to the first, second … request of a key. The last step repeats for all
+    /// further ones. At least one.
+    Steps(Vec<Step>),
+    /// Relative weights of other scenarios (`honest` is one), for the first and for every later
+    /// request of a key.
+    Mix {
+        first: BTreeMap<String, u32>,
+        later: BTreeMap<String, u32>,
+    },
 }
 
-impl Default for Step {
-    fn default() -> Self {
-        Self {
-            keys: Keys::Honoured,
-            external: None,
-            disputed: false,
-            effect: true,
-            late_s: None,
-            refund: Course::default(),
-            copies: 0,
-            newer: 0,
-            answer: None,
-            saved: false,
-            busy_s: 0,
-            conflicts: 0,
-            reply: ReplyKind::Send,
-            delay_s: 0,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum Keys {
-    Honoured,
-    /// As if no key had been sent (S9, M36).
-    Ignored,
-    /// As if somebody else had used the key with other parameters (S6).
-    Foreign,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum External {
-    SameAmount,
-    Remaining,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum ReplyKind {
-    Send,
-    /// Nothing is said until the client hangs up.
-    Hold,
-    /// The connection closes without a reply.
-    Close,
-    /// The second half of the body is missing.
-    Garbled,
-    WrongAmount,
-}
-
-/// A refund's status (S28).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RefundStatus {
-    /// Accepted, not final.
-    Pending,
-    /// The customer has to do something first; the only status that can be canceled (S38).
-    RequiresAction,
-    /// Done, although it may still turn failed (S35).
-    Succeeded,
-    /// The money is back with the merchant.
-    Failed,
-    /// Canceled by API.
-    Canceled,
-}
-
-impl RefundStatus {
-    /// The word on the wire.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::RequiresAction => "requires_action",
-            Self::Succeeded => "succeeded",
-            Self::Failed => "failed",
-            Self::Canceled => "canceled",
-        }
-    }
-
-    /// Whether the refund's amount is taken from the charge.
-    #[must_use]
-    pub fn takes_money(self) -> bool {
-        matches!(self, Self::Pending | Self::RequiresAction | Self::Succeeded)
-    }
-}
-
-/// The life of a refund object: its first status and what it turns into (S35).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Course {
-    pub status: RefundStatus,
+struct File {
+    about: String,
+    window_s: Option<u32>,
+    retention_s: Option<u32>,
     #[serde(default)]
-    pub then: Option<RefundStatus>,
+    world: Setting,
     #[serde(default)]
-    pub after_s: u32,
-}
-
-impl Default for Course {
-    fn default() -> Self {
-        Self {
-            status: RefundStatus::Succeeded,
-            then: None,
-            after_s: 0,
-        }
-    }
-}
-
-/// A scripted answer: Stripe's error envelope, or `text` as it stands.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Answer {
-    pub status: u16,
-    #[serde(default, rename = "type")]
-    pub kind: String,
+    read: ReadFault,
     #[serde(default)]
-    pub code: Option<String>,
-    #[serde(default)]
-    pub message: String,
-    #[serde(default)]
-    pub text: Option<String>,
-    #[serde(default)]
-    pub headers: BTreeMap<String, String>,
-}
-
-impl Step {
-    /// The request is answered, or lost, before the key layer: no effect, nothing saved.
-    pub fn never_arrives(&self) -> bool {
-        !self.effect && !self.saved
-    }
-
-    /// The reply comes late or never.
-    pub fn waits(&self) -> bool {
-        self.reply == ReplyKind::Hold || self.delay_s > 0
-    }
+    limits: Allowance,
+    #[serde(default, rename = "step")]
+    steps: Vec<Spanned<Step>>,
+    first: Option<BTreeMap<String, u32>>,
+    later: Option<BTreeMap<String, u32>>,
 }
 
 impl Script {
     /// Reads a scenario file; `name` is only for the error.
     ///
     /// # Errors
-    /// If the text is not a scenario, or one that could not be carried out.
+    /// If the text is not a scenario, or one that could not be carried out: in one sentence, with
+    /// the line.
     pub fn parse(name: &str, text: &str) -> Result<Self, PlanError> {
-        let fail = |detail: String| PlanError::Script {
+        let fail = |at: Option<usize>, detail: &str| PlanError::Script {
             name: name.to_owned(),
-            detail,
+            line: at.map(|at| line(text, at)),
+            detail: one_line(detail),
         };
-        let script: Self = toml::from_str(text).map_err(|e| fail(e.to_string()))?;
-        script.check().map_err(|e| fail(e.to_owned()))?;
-        Ok(script)
+        let file: File =
+            toml::from_str(text).map_err(|e| fail(e.span().map(|s| s.start), e.message()))?;
+        let whole = |what| fail(None, what);
+        file.check().map_err(whole)?;
+        for step in &file.steps {
+            let at = Some(step.span().start);
+            step.get_ref().check().map_err(|what| fail(at, what))?;
+        }
+        let body = match (file.first, file.later) {
+            (Some(first), Some(later)) => Body::Mix { first, later },
+            (_, _) => Body::Steps(file.steps.into_iter().map(Spanned::into_inner).collect()),
+        };
+        Ok(Self {
+            about: file.about,
+            frame: Box::new(Frame {
+                window_s: file.window_s,
+                retention_s: file.retention_s,
+                world: file.world,
+                read: file.read,
+                limits: file.limits,
+            }),
+            body,
+        })
     }
 
-    /// The step for the `nth` (from 1) request of a key.
+    /// The step for the `nth` (from 1) request of a key; honest for a mix.
     pub(super) fn step(&self, nth: u32) -> Step {
+        let Body::Steps(steps) = &self.body else {
+            return Step::default();
+        };
         let index = usize::try_from(nth.saturating_sub(1)).unwrap_or(usize::MAX);
-        self.steps
+        steps
             .get(index)
-            .or(self.steps.last())
+            .or(steps.last())
             .cloned()
             .unwrap_or_default()
     }
+}
 
+impl File {
     fn check(&self) -> Result<(), &'static str> {
-        if self.steps.is_empty() {
-            return Err("a scenario needs at least one [[step]]");
-        }
-        if self.window_s.is_some() && self.steps.iter().any(|s| s.answer.is_none()) {
-            return Err("a scenario with window_s needs an answer in every step");
-        }
-        for step in &self.steps {
-            let silent = matches!(step.reply, ReplyKind::Hold | ReplyKind::Close);
-            if step.never_arrives() && step.answer.is_none() && !silent {
-                return Err("effect = false needs an answer, or reply = \"hold\" or \"close\"");
+        match (&self.first, &self.later) {
+            (None, None) if self.steps.is_empty() => {
+                return Err("nothing happens in it; add [[step]], or [first] and [later]");
             }
-            if step.saved && step.answer.is_none() {
-                return Err("saved = true needs an answer to save");
+            (None, None) => {}
+            (Some(_), Some(_)) if !self.steps.is_empty() => {
+                return Err("it has both steps and a mix; keep [[step]], or [first] and [later]");
             }
-            if step.late_s.is_some() && step.effect {
-                return Err("late_s needs effect = false");
+            (Some(first), Some(later)) => {
+                let weight = |table: &BTreeMap<String, u32>| table.values().any(|w| *w > 0);
+                if !weight(first) || !weight(later) {
+                    return Err("[first] and [later] each need a weight above 0");
+                }
             }
-            if step.copies > 100 || step.newer > 1000 {
-                return Err("at most 100 copies and 1000 newer refunds");
-            }
-            if let Some(answer) = &step.answer
-                && hyper::StatusCode::from_u16(answer.status).is_err()
-            {
-                return Err("status must be an HTTP status");
+            (Some(_), None) | (None, Some(_)) => {
+                return Err("a mix needs [first] and [later]; add the other one");
             }
         }
-        Ok(())
+        let answered = |step: &Spanned<Step>| step.get_ref().answer.is_some();
+        if self.window_s.is_some() && !self.steps.iter().all(answered) {
+            return Err("window_s needs an answer in every step; add [step.answer]");
+        }
+        if let Some(answer) = &self.read.answer {
+            answer.check()?;
+        }
+        self.world.check()
     }
+}
+
+/// The line, from 1, in which byte `at` is.
+fn line(text: &str, at: usize) -> usize {
+    let before = text.get(..at).unwrap_or_default();
+    before.matches('\n').count().saturating_add(1)
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -266,18 +171,69 @@ mod tests {
     }
 
     #[test]
-    fn files_that_cannot_be_carried_out_are_refused() {
-        for text in [
-            "about = 'x'",
-            "about = 'x'\nstep = []",
-            "about = 'x'\n[[step]]\neffect = false",
-            "about = 'x'\n[[step]]\nsaved = true",
-            "about = 'x'\n[[step]]\nlate_s = 3",
-            "about = 'x'\n[[step]]\nnewer = 5000",
-            "about = 'x'\n[[step]]\nansver = 5",
-            "about = 'x'\n[[step]]\nanswer = { status = 9 }",
+    fn files_that_cannot_be_carried_out_are_refused_in_one_sentence_with_the_line() {
+        for (text, line, words) in [
+            ("about = 'x'", None, "add [[step]]"),
+            ("about = 'x'\nstep = []", None, "add [[step]]"),
+            (
+                "about = 'x'\n[[step]]\neffect = false",
+                Some(2),
+                "reply = \"hold\"",
+            ),
+            (
+                "about = 'x'\n[[step]]\n[[step]]\nsaved = true",
+                Some(3),
+                "[step.answer]",
+            ),
+            (
+                "about = 'x'\n[[step]]\nlate_s = 3",
+                Some(2),
+                "effect = false",
+            ),
+            ("about = 'x'\n[[step]]\nnewer = 5000", Some(2), "at most"),
+            (
+                "about = 'x'\n[[step]]\nansver = 5",
+                Some(3),
+                "unknown field `ansver`",
+            ),
+            (
+                "about = 'x'\n\n[[step]]\nkeys = 'lost'",
+                Some(4),
+                "unknown variant",
+            ),
+            (
+                "about = 'x'\n[[step]]\nanswer = { status = 9 }",
+                Some(2),
+                "HTTP status",
+            ),
+            (
+                "about = 'x'\n[[step]]\nrefund = { after_s = 9 }",
+                Some(2),
+                "turns into",
+            ),
+            ("about = 'x'\n[first]\nslow = 1", None, "the other one"),
+            ("about = 'x'\n[first]\n[later]\nslow = 1", None, "above 0"),
+            (
+                "about = 'x'\n[world]\ncurrency = 'USD'\n[[step]]",
+                None,
+                "three small letters",
+            ),
+            ("about = 'x\n", Some(1), "string"),
         ] {
-            assert!(Script::parse("test", text).is_err(), "{text}");
+            let error = Script::parse("f.toml", text).expect_err(text).to_string();
+            let place = line.map_or("f.toml: ".to_owned(), |l| format!("f.toml, line {l}: "));
+            assert!(
+                error.contains(&place) && error.contains(words),
+                "{text}: {error}"
+            );
+            assert!(!error.contains('\n'), "{error}");
         }
+    }
+
+    #[test]
+    fn a_file_may_mix_others() {
+        let text = "about = 'x'\n[first]\nslow = 1\n[later]\nhonest = 1";
+        let script = Script::parse("test", text).expect("a mix");
+        assert!(matches!(script.body, Body::Mix { .. }));
     }
 }

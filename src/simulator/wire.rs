@@ -10,7 +10,7 @@ use hyper::header::{AUTHORIZATION, HeaderMap};
 use serde_json::{Map, Value, json};
 
 use super::ids::{decode_hex, sha256_hex};
-use super::script::Answer;
+use super::step::Answer;
 
 /// Longest idempotency key (S2).
 const MAX_KEY: usize = 255;

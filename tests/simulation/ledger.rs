@@ -536,6 +536,10 @@ impl Ledger for SimLedger {
             .await
     }
 
+    fn recovery(&self) -> &dyn samekey::ledger::Recovery {
+        self.inner.recovery()
+    }
+
     async fn page(&self, query: &PageQuery) -> Result<Page, LedgerError> {
         self.run("page", Sort::Read, |l| async move { l.page(query).await })
             .await

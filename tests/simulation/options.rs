@@ -237,6 +237,7 @@ impl Options {
             poll,
             call_timeout: seconds(pick(&mut d, &[40, 60, 120])),
             call_ttl: seconds(600),
+            reconcile: false,
         };
         let settle_time = seconds(pick(&mut d, &[45, 90]));
         // Beyond its margin (send window, timeout, clock error) a key lives for a few minutes only,

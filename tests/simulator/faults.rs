@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn s12_a_late_effect_comes_from_a_file() {
+async fn a_late_effect_comes_from_a_file_s12() {
     let (sim, clock) = start_file(
         "about = 'late'\n[[step]]\neffect = false\nlate_s = 60\nanswer = { status = 503 }\n",
     )
@@ -16,7 +16,7 @@ async fn s12_a_late_effect_comes_from_a_file() {
 }
 
 #[tokio::test]
-async fn s61_a_held_reply_waits_until_the_client_hangs_up() {
+async fn a_held_reply_waits_until_the_client_hangs_up_s61() {
     for (plan, effects) in [("timeout-before-effect", 0), ("timeout-after-effect", 1)] {
         let (sim, _) = start(&format!("{plan}:2")).await;
         for nth in 1..=2 {
@@ -36,7 +36,7 @@ async fn s61_a_held_reply_waits_until_the_client_hangs_up() {
 }
 
 #[tokio::test]
-async fn s61_a_reset_after_the_commit_leaves_the_refund() {
+async fn a_reset_after_the_commit_leaves_the_refund_s61() {
     let (sim, _) = start("reset-after-commit:1").await;
     assert_eq!(post(&sim, Some("K"), PAYMENT).await, None);
     assert_eq!(sim.effects().len(), 1);
@@ -44,7 +44,7 @@ async fn s61_a_reset_after_the_commit_leaves_the_refund() {
 }
 
 #[tokio::test]
-async fn s61_slow_answers_after_thirty_seconds_with_the_effect_already_there() {
+async fn slow_answers_after_thirty_seconds_with_the_effect_already_there_s61() {
     let (sim, clock) = start("slow").await;
     let mut held = sim.held();
     let time = async {
@@ -58,7 +58,7 @@ async fn s61_slow_answers_after_thirty_seconds_with_the_effect_already_there() {
 
 /// Scenarios that answer at once: first and second status of a key, refunds by us and by others.
 #[tokio::test]
-async fn s62_to_s67_every_other_scenario_does_what_it_says() {
+async fn every_other_scenario_does_what_it_says_s62_s63_s64_s67() {
     for (plan, first, code, second, ours, others) in [
         ("bad-gateway", 502, "", Some(502), 0, 0),
         ("rate-limited", 429, "rate_limit", Some(429), 0, 0),
@@ -95,7 +95,7 @@ async fn s62_to_s67_every_other_scenario_does_what_it_says() {
 }
 
 #[tokio::test]
-async fn s63_s64_details_of_refusals() {
+async fn details_of_refusals_s63_s64() {
     let (sim, _) = start("rate-limited").await;
     let limited = refund(&sim, "K", PAYMENT).await;
     assert_eq!(
@@ -132,7 +132,7 @@ async fn damaged_replies_hide_a_true_refund() {
 }
 
 #[tokio::test]
-async fn s67_s68_other_objects_on_the_payment() {
+async fn other_objects_on_the_payment_s67_s68() {
     let (sim, _) = start("external-refund").await;
     post_and_hang_up(&sim, "K", PAYMENT, 1).await;
     post_and_hang_up(&sim, "K", PAYMENT, 2).await;
@@ -213,14 +213,6 @@ async fn the_same_seed_gives_the_same_faults_and_refunds_in_any_order() {
     let backwards = run(7, orders.iter().rev().cloned().collect()).await;
     assert_eq!(forwards, backwards);
     assert_ne!(forwards.0, run(8, orders).await.0);
-}
-
-#[tokio::test]
-async fn scenarios_are_listed_and_webhooks_wait() {
-    let names: Vec<_> = Plan::catalogue().into_iter().map(|(n, _)| n).collect();
-    assert_eq!(names.len(), Scenario::ALL.len() + 1);
-    let error = Plan::parse("webhook-late").expect_err("later");
-    assert!(error.to_string().contains("needs webhooks"));
 }
 
 /// Waits until one more request was carried out, held or not.

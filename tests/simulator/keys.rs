@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn s3_s4_a_key_replays_its_first_answer() {
+async fn a_key_replays_its_first_answer_s3_s4() {
     let (sim, _) = start("honest").await;
     let first = refund(&sim, "K", PAYMENT).await;
     assert_eq!((first.status, first.replayed()), (200, false));
@@ -25,7 +25,7 @@ async fn s3_s4_a_key_replays_its_first_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn s3_sixteen_requests_at_once_make_one_refund() {
+async fn sixteen_requests_at_once_make_one_refund_s3() {
     let (sim, _) = start("honest").await;
     let all = (0..16).map(|_| refund(&sim, "K", PAYMENT));
     let all = futures_util::future::join_all(all).await;
@@ -36,7 +36,7 @@ async fn s3_sixteen_requests_at_once_make_one_refund() {
 }
 
 #[tokio::test]
-async fn s6_s7_another_request_under_a_key_is_refused() {
+async fn another_request_under_a_key_is_refused_s6_s7() {
     let (sim, _) = start("honest").await;
     refund(&sim, "K", PAYMENT).await;
     let other = refund(&sim, "K", "payment_intent=pi_order_4417&amount=3801").await;
@@ -52,7 +52,7 @@ async fn s6_s7_another_request_under_a_key_is_refused() {
 }
 
 #[tokio::test]
-async fn s2_a_key_of_256_characters_is_refused_and_nothing_saved() {
+async fn a_key_of_256_characters_is_refused_and_nothing_saved_s2() {
     let (sim, _) = start("honest").await;
     let long = "k".repeat(256);
     assert_eq!(refund(&sim, &long, PAYMENT).await.status, 400);
@@ -61,7 +61,7 @@ async fn s2_a_key_of_256_characters_is_refused_and_nothing_saved() {
 }
 
 #[tokio::test]
-async fn s5_validation_and_401_are_not_saved() {
+async fn validation_and_401_are_not_saved_s5() {
     let (sim, _) = start("honest").await;
     assert_eq!(refund(&sim, "K", "amount=3800").await.status, 400);
     let anonymous = post_text("/v1/refunds", Some("K"), PAYMENT).replace(AUTH, "");
@@ -77,7 +77,7 @@ async fn s5_validation_and_401_are_not_saved() {
 }
 
 #[tokio::test]
-async fn s8_overlapping_requests_of_a_key_get_409() {
+async fn overlapping_requests_of_a_key_get_409_s8() {
     let (sim, clock) = start("overlap-409").await;
     let mut held = sim.held();
     let text = post_text("/v1/refunds", Some("K"), PAYMENT);
@@ -103,7 +103,7 @@ async fn s8_overlapping_requests_of_a_key_get_409() {
 }
 
 #[tokio::test]
-async fn s8_a_client_that_hung_up_meets_exactly_one_409_however_late_it_comes() {
+async fn a_client_that_hung_up_meets_exactly_one_409_however_late_it_comes_s8() {
     let (sim, clock) = start("overlap-409").await;
     post_and_hang_up(&sim, "K", PAYMENT, 1).await;
     clock.advance(60 * SECOND);
@@ -112,7 +112,7 @@ async fn s8_a_client_that_hung_up_meets_exactly_one_409_however_late_it_comes() 
 }
 
 #[tokio::test]
-async fn s8_latency_alone_makes_overlaps_conflict_and_the_type_is_configurable() {
+async fn latency_alone_makes_overlaps_conflict_and_the_type_is_configurable_s8() {
     let clock = clock();
     let cfg = SimConfig {
         latency: SECOND,
@@ -141,7 +141,7 @@ async fn s8_latency_alone_makes_overlaps_conflict_and_the_type_is_configurable()
 }
 
 #[tokio::test]
-async fn s12_a_saved_500_never_changes_with_or_without_effect() {
+async fn a_saved_500_never_changes_with_or_without_effect_s12() {
     for (plan, effects) in [
         ("saved-500-with-effect", 1),
         ("saved-500-without-effect", 0),
@@ -158,7 +158,7 @@ async fn s12_a_saved_500_never_changes_with_or_without_effect() {
 }
 
 #[tokio::test]
-async fn s9_keys_are_pruned_after_their_retention() {
+async fn keys_are_pruned_after_their_retention_s9() {
     let (sim, clock) = start("honest").await;
     refund(&sim, "K", PAYMENT).await;
     clock.advance(SECOND * 86_399);
@@ -169,7 +169,7 @@ async fn s9_keys_are_pruned_after_their_retention() {
 }
 
 #[tokio::test]
-async fn s10_every_api_key_has_its_own_account_and_idempotency_keys() {
+async fn every_api_key_has_its_own_account_and_idempotency_keys_s10() {
     let (sim, _) = start("honest").await;
     refund(&sim, "K", PAYMENT).await;
     let other = post_text("/v1/refunds", Some("K"), PAYMENT).replace("sk_test_demo", "sk_test_2");
@@ -185,4 +185,19 @@ async fn s10_every_api_key_has_its_own_account_and_idempotency_keys() {
     let text = format!("GET /v1/account HTTP/1.1\r\nHost: s\r\nConnection: close\r\n{basic}\r\n");
     let same = raw(&sim, text).await.expect("a reply").json();
     assert_eq!(same["id"], account["id"]);
+}
+
+#[tokio::test]
+async fn a_scenario_may_forget_keys_early_or_late_s9_s64() {
+    for (kept, early) in [(60, true), (172_800, false)] {
+        let (sim, _) = start_file(&format!("about = 'x'\nretention_s = {kept}\n[[step]]\n")).await;
+        refund(&sim, "K", PAYMENT).await;
+        advance(&sim, 86_400).await;
+        assert_eq!(
+            refund(&sim, "K", PAYMENT).await.replayed(),
+            !early,
+            "{kept}"
+        );
+        assert_eq!(sim.effects().len(), if early { 2 } else { 1 });
+    }
 }

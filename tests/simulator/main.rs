@@ -9,10 +9,17 @@
     reason = "a test fails by panicking and may say what it skips"
 )]
 
+mod events;
 mod faults;
 mod keys;
+mod limits;
+mod objects;
+mod program;
 mod reads;
+mod receiver;
+mod refunds;
 mod server;
+mod webhooks;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -20,7 +27,8 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use samekey::clock::Clock;
 use samekey::simulator::{
-    EffectSource, Plan, RefundStatus, Scenario, Script, SimConfig, Simulator,
+    EffectSource, Plan, RefundStatus, Retries, Scenario, Script, SimConfig, Simulator,
+    WebhookEndpoint,
 };
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -123,21 +131,32 @@ fn clock() -> Clock {
 }
 
 async fn start(plan: &str) -> (Simulator, Clock) {
+    start_plan(Plan::parse(plan).expect("plan"), None).await
+}
+
+async fn start_file(text: &str) -> (Simulator, Clock) {
+    start_plan(file(text), None).await
+}
+
+fn file(text: &str) -> Plan {
+    let script = Script::parse("test", text).expect("script");
+    Plan::Custom { script, n: None }
+}
+
+async fn start_plan(plan: Plan, webhook: Option<WebhookEndpoint>) -> (Simulator, Clock) {
     let clock = clock();
-    let plan = Plan::parse(plan).expect("plan");
     let cfg = SimConfig {
         plan,
+        webhook,
         ..SimConfig::new(clock.clone())
     };
     (Simulator::start(cfg).await.expect("start"), clock)
 }
 
-async fn start_file(text: &str) -> (Simulator, Clock) {
-    let clock = clock();
-    let script = Script::parse("test", text).expect("script");
-    let cfg = SimConfig {
-        plan: Plan::Custom { script, n: None },
-        ..SimConfig::new(clock.clone())
-    };
-    (Simulator::start(cfg).await.expect("start"), clock)
+/// Lets the simulator's own time, and nobody else's, go on.
+async fn advance(sim: &Simulator, seconds: u64) -> Answer {
+    let body = json!({ "seconds": seconds }).to_string();
+    raw(sim, post_text("/_sim/advance", None, &body))
+        .await
+        .expect("a reply")
 }

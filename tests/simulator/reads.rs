@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn s31_s32_refunds_add_up_and_never_exceed_the_charge() {
+async fn refunds_add_up_and_never_exceed_the_charge_s31_s32() {
     let (sim, _) = start("honest").await;
     let body = |amount: i64| format!("charge=ch_order_7&amount={amount}");
     assert_eq!(refund(&sim, "a", &body(99_000)).await.status, 200);
@@ -25,7 +25,7 @@ async fn s31_s32_refunds_add_up_and_never_exceed_the_charge() {
 }
 
 #[tokio::test]
-async fn s41_s42_lists_page_newest_first_and_filter_by_payment() {
+async fn lists_page_newest_first_and_filter_by_payment_s41_s42() {
     let (sim, clock) = start("honest").await;
     let mut ids = Vec::new();
     for nth in 0..5 {
@@ -71,7 +71,7 @@ async fn s41_s42_lists_page_newest_first_and_filter_by_payment() {
 }
 
 #[tokio::test]
-async fn s43_every_order_is_found_by_search_hostile_names_included() {
+async fn every_order_is_found_by_search_hostile_names_included_s43() {
     let (sim, _) = start("honest").await;
     for (order, literal) in [
         ("4417", "'4417'"),
@@ -114,7 +114,7 @@ async fn s43_every_order_is_found_by_search_hostile_names_included() {
 }
 
 #[tokio::test]
-async fn s35_s36_refunds_change_by_the_clock() {
+async fn refunds_change_by_the_clock_s35_s36() {
     for (plan, first, then, after) in [
         ("pending-then-succeeded", "pending", "succeeded", 600),
         ("pending-then-failed", "pending", "failed", 600),
@@ -139,7 +139,7 @@ async fn s35_s36_refunds_change_by_the_clock() {
 }
 
 #[tokio::test]
-async fn s38_a_refund_that_requires_action_can_be_canceled() {
+async fn a_refund_that_requires_action_can_be_canceled_s38() {
     let (sim, _) =
         start_file("about = 'x'\n[[step]]\nrefund = { status = 'requires_action' }\n").await;
     let id = refund(&sim, "K", PAYMENT).await.id();
@@ -156,41 +156,96 @@ async fn s38_a_refund_that_requires_action_can_be_canceled() {
 }
 
 #[tokio::test]
-async fn members_and_types_are_those_of_the_fixtures() {
+async fn refunds_have_no_filter_by_metadata_and_no_search_s42_s43_s48() {
     let (sim, _) = start("honest").await;
-    let text = include_str!("../fixtures/stripe-fixtures.json");
-    let fixtures: Value = serde_json::from_str(text).expect("fixtures");
-    let made = refund(&sim, "K", PAYMENT).await.json();
-    let intent = get(&sim, "/v1/payment_intents/pi_order_4417").await.json();
-    let charge = get(&sim, "/v1/charges/ch_order_4417").await.json();
-    for (name, ours) in [
-        ("refund", made),
-        ("payment_intent", intent),
-        ("charge", charge),
-    ] {
-        let mut missing = Vec::new();
-        compare(name, &fixtures[name], &ours, &mut missing);
-        assert!(missing.is_empty(), "{missing:#?}");
+    refund(&sim, "K", PAYMENT).await;
+    let filtered = get(&sim, "/v1/refunds?metadata[operation_id]=op_1").await;
+    assert_eq!(
+        (filtered.status, filtered.error("code")),
+        (400, "parameter_unknown".into())
+    );
+    for path in ["/v1/refunds/search?query=amount:'3800'", "/v1/request_logs"] {
+        assert_eq!(get(&sim, path).await.status, 404, "{path}");
     }
 }
 
-/// Every member of the fixture is there, with the same type wherever both have a value.
-fn compare(path: &str, theirs: &Value, ours: &Value, wrong: &mut Vec<String>) {
-    let Value::Object(members) = theirs else {
-        return;
-    };
-    for (name, value) in members {
-        let path = format!("{path}.{name}");
-        match ours.get(name) {
-            None => wrong.push(format!("{path} is missing")),
-            Some(Value::Null) => {}
-            Some(own) => {
-                let same = std::mem::discriminant(own) == std::mem::discriminant(value);
-                if !same && !value.is_null() {
-                    wrong.push(format!("{path} has another type"));
-                }
-                compare(&path, value, own, wrong);
-            }
-        }
+#[tokio::test]
+async fn lists_have_a_refund_at_once_s44() {
+    let (sim, _) = start("honest").await;
+    for n in 0..5_usize {
+        let id = refund(&sim, &n.to_string(), PAYMENT).await.id();
+        let list = get(&sim, "/v1/refunds?payment_intent=pi_order_4417&limit=1").await;
+        assert_eq!(list.json()["data"][0]["id"], id.as_str());
     }
+}
+
+#[tokio::test]
+async fn time_filters_have_whole_seconds_s45() {
+    let (sim, clock) = start("honest").await;
+    clock.advance(Duration::from_millis(900));
+    let made = refund(&sim, "K", PAYMENT).await.json();
+    let second = made["created"].as_i64().expect("a second");
+    for (filter, there) in [
+        (format!("created[gte]={second}"), true),
+        (format!("created[gt]={second}"), false),
+        (format!("created[lt]={}", second + 1), true),
+        (format!("created={second}"), true),
+    ] {
+        let list = get(&sim, &format!("/v1/refunds?{filter}")).await.json();
+        assert_eq!(
+            list["data"].as_array().map(Vec::is_empty),
+            Some(!there),
+            "{filter}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_stale_list_shows_a_refund_once_it_is_old_enough_s68() {
+    let (sim, clock) = start("stale-list").await;
+    post_and_hang_up(&sim, "K", PAYMENT, 1).await;
+    let path = "/v1/refunds?payment_intent=pi_order_4417";
+    clock.advance(59 * SECOND);
+    assert_eq!(get(&sim, path).await.json()["data"], json!([]));
+    clock.advance(SECOND);
+    let list = get(&sim, path).await.json();
+    let id = list["data"][0]["id"].as_str().expect("there by now");
+    assert_eq!(get(&sim, &format!("/v1/refunds/{id}")).await.status, 200);
+}
+
+#[tokio::test]
+async fn paging_meets_a_limit_twice_for_every_payment_s68() {
+    let (sim, _) = start("paging-limited").await;
+    for order in ["1", "2"] {
+        let body = format!("payment_intent=pi_order_{order}&amount=100&metadata[o]={order}");
+        post_and_hang_up(&sim, order, &body, 1).await;
+        let path = format!("/v1/refunds?payment_intent=pi_order_{order}&limit=100");
+        let first = get(&sim, &path).await.json();
+        let last = first["data"][99]["id"]
+            .as_str()
+            .expect("a full page")
+            .to_owned();
+        let next = format!("{path}&starting_after={last}");
+        for status in [429, 429, 200] {
+            assert_eq!(get(&sim, &next).await.status, status);
+        }
+        let page = get(&sim, &next).await.json();
+        let ours = page["data"].as_array().expect("a page").last().cloned();
+        assert_eq!(ours.expect("ours")["metadata"]["o"], order);
+    }
+}
+
+#[tokio::test]
+async fn lookups_may_be_forbidden_s68() {
+    let (sim, _) = start("lookup-forbidden").await;
+    post_and_hang_up(&sim, "K", PAYMENT, 1).await;
+    let id = sim.effects()[0].refund_id.clone();
+    let by_id = format!("/v1/refunds/{id}");
+    for path in ["/v1/refunds?payment_intent=pi_order_4417", &by_id] {
+        assert_eq!(get(&sim, path).await.status, 403, "{path}");
+    }
+    assert_eq!(
+        get(&sim, "/v1/payment_intents/pi_order_4417").await.status,
+        200
+    );
 }

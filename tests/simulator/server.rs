@@ -25,6 +25,48 @@ async fn state_can_be_read_and_unknown_paths_are_404() {
     }
 }
 
+/// What is the simulator's own is for this machine's programs: through any other address it is not
+/// there, and the clock stays.
+#[tokio::test]
+async fn its_own_doors_open_on_loopback_only() {
+    let route = std::net::UdpSocket::bind("0.0.0.0:0").expect("bind");
+    // Nothing is sent: the system only says by which address it would.
+    let own = route
+        .connect("192.0.2.1:9")
+        .and_then(|()| route.local_addr());
+    let Some(own) = own.ok().filter(|a| !a.ip().is_loopback()) else {
+        eprintln!("SKIPPED: this machine has no address but loopback");
+        return;
+    };
+    let clock = clock();
+    let cfg = SimConfig {
+        listen: "0.0.0.0:0".parse().expect("an address"),
+        ..SimConfig::new(clock.clone())
+    };
+    let sim = Simulator::start(cfg).await.expect("start");
+    for text in [
+        post_text("/_sim/advance", None, "{\"seconds\":86400}"),
+        format!("GET /_sim/state HTTP/1.1\r\nHost: s\r\nConnection: close\r\n{AUTH}\r\n"),
+    ] {
+        let mut socket = TcpStream::connect((own.ip(), sim.addr().port()))
+            .await
+            .expect("connect");
+        socket.write_all(text.as_bytes()).await.expect("write");
+        let mut reply = String::new();
+        socket.read_to_string(&mut reply).await.expect("a reply");
+        assert!(reply.starts_with("HTTP/1.1 404"), "{reply}");
+    }
+    let mut state = TcpStream::connect(("127.0.0.1", sim.addr().port()))
+        .await
+        .expect("connect");
+    let text = "GET /_sim/state HTTP/1.1\r\nHost: s\r\nConnection: close\r\n\r\n";
+    state.write_all(text.as_bytes()).await.expect("write");
+    let mut reply = String::new();
+    state.read_to_string(&mut reply).await.expect("a reply");
+    let now = clock.now().format("%Y-%m-%dT%H:%M").to_string();
+    assert!(reply.contains(&now), "{reply}");
+}
+
 #[tokio::test]
 async fn hostile_clients_are_bounded() {
     let (sim, _) = start("honest").await;

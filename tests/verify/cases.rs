@@ -346,6 +346,52 @@ pub const TRIGGERS: &[Case] = &[
         concat!("UPDATE notices SET operation_id = ", of!("calm"), " WHERE event = 'unknown'"),
         "is about another subject than its operation",
     ),
+    trigger(
+        "provider_events_start_received",
+        "an event begins as it was received",
+        "INSERT INTO provider_events (event_id, provider, type, object_id, digest, source, payload, received_at, next_at,
+            state, operation_id, settled_at)
+         SELECT 'evt_made_up', provider, type, 're_made_up', digest, source, payload, received_at, next_at, 'processed',
+            operation_id, settled_at FROM provider_events WHERE state = 'processed'",
+        "has no evidence of its object",
+    ),
+    trigger(
+        "provider_events_replace_nothing",
+        "an event is stored once",
+        "REPLACE INTO provider_events (event_id, provider, type, digest, source, payload, received_at, next_at)
+         SELECT event_id, provider, 'x', digest, source, x'00', received_at, next_at FROM provider_events
+         WHERE state = 'quarantined'",
+        "is none that was ever received",
+    ),
+    trigger(
+        "provider_events_keep_what_they_say",
+        "an event says what it said",
+        "UPDATE provider_events SET type = 'x' WHERE state = 'waiting'",
+        "is none that was ever received",
+    ),
+    trigger(
+        "provider_events_end_once",
+        "an event is settled once",
+        "UPDATE provider_events SET settled_at = received_at - 1 WHERE state = 'processed'",
+        "was settled before it was received",
+    ),
+    // A ledger may never have heard of the event, and may be older than its schedule.
+    trigger(
+        "provider_events_are_never_deleted",
+        "an event is never deleted",
+        "DELETE FROM provider_events",
+        "",
+    ),
+    keeper(
+        "operations_are_watched",
+        step!("flying", "provider_ref = 're_new'"),
+        "",
+    ),
+    keeper(
+        "operations_are_watched_on",
+        step!("flying", "status = 'unknown', reason = 'stopped', unknown_at = 1"),
+        "",
+    ),
 ];
 
 pub const UNIQUE: &[Case] = &[
@@ -485,6 +531,26 @@ pub const KEYS: &[Case] = &[
         "INSERT INTO notices (event, subject, tool, operation_id, mark, at, next_at)
          SELECT event, subject, tool, operation_id, mark, at, next_at FROM notices WHERE event = 'unknown' LIMIT 1",
         "is told more than once",
+    ),
+    unique(
+        "provider_events UNIQUE (event_id)",
+        &[],
+        "INSERT INTO provider_events (event_id, provider, type, digest, source, payload, received_at, next_at)
+         SELECT event_id, provider, type, digest, source, x'00', received_at, next_at FROM provider_events
+         WHERE state = 'quarantined'",
+        "is there more than once",
+    ),
+    unique(
+        "event_readings PRIMARY KEY (provider)",
+        &[],
+        "INSERT INTO event_readings VALUES ('p', 1, 1, NULL), ('p', 2, 2, NULL)",
+        "event_readings has p more than once",
+    ),
+    unique(
+        "watched PRIMARY KEY (operation_id)",
+        &[],
+        concat!("INSERT INTO watched SELECT operation_id, 7, 1 FROM watched WHERE operation_id = ", of!("stopped")),
+        "it is watched 2 times",
     ),
 ];
 

@@ -353,4 +353,64 @@ pub const CHECKS: &[Case] = &[
         "UPDATE notices SET tries = -1 WHERE notice_id = 1",
         "notice 1",
     ),
+    check(
+        "provider_events CHECK (length(event_id)",
+        "UPDATE provider_events SET event_id = '' WHERE state = 'waiting'",
+        "is none that was ever received",
+    ),
+    check(
+        "provider_events CHECK (length(type)",
+        "UPDATE provider_events SET type = '' WHERE state = 'waiting'",
+        "is none that was ever received",
+    ),
+    check(
+        "provider_events CHECK (length(digest)",
+        "UPDATE provider_events SET digest = 'abc' WHERE state = 'waiting'",
+        "is none that was ever received",
+    ),
+    check(
+        "provider_events CHECK (source IN",
+        "UPDATE provider_events SET source = 'rumour' WHERE state = 'waiting'",
+        "is none that was ever received",
+    ),
+    check(
+        "provider_events CHECK (length(payload)",
+        "UPDATE provider_events SET payload = zeroblob(262145) WHERE state = 'waiting'",
+        "is none that was ever received",
+    ),
+    check(
+        "provider_events CHECK (state IN ('received', 'waiting'",
+        "UPDATE provider_events SET state = 'x' WHERE state = 'waiting'",
+        "is none that was ever received",
+    ),
+    check(
+        "provider_events CHECK (tries >=",
+        "UPDATE provider_events SET tries = -1 WHERE state = 'waiting'",
+        "is none that was ever received",
+    ),
+    check(
+        "provider_events CHECK ((state IN",
+        "UPDATE provider_events SET settled_at = NULL WHERE state = 'ignored'",
+        "says neither when nor how",
+    ),
+    check(
+        "provider_events CHECK (state IN ('received', 'processed')",
+        "UPDATE provider_events SET reason = NULL WHERE state = 'waiting'",
+        "says neither when nor how",
+    ),
+    check(
+        "provider_events CHECK (state = 'ignored' OR",
+        "UPDATE provider_events SET payload = x'' WHERE state = 'waiting'",
+        "has lost its body",
+    ),
+    check(
+        "provider_events CHECK (state <> 'processed' OR",
+        "UPDATE provider_events SET operation_id = NULL WHERE state = 'processed'",
+        "was taken in for no operation",
+    ),
+    check(
+        "watched CHECK (looks >=",
+        "UPDATE watched SET looks = -1",
+        "after -1 looks",
+    ),
 ];

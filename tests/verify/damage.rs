@@ -555,6 +555,24 @@ async fn a_tally_that_is_not_that_of_the_rows_or_is_gone() {
 }
 
 #[tokio::test]
+async fn an_event_without_its_evidence_its_body_or_its_end() {
+    let sql = "UPDATE provider_events SET object_id = 're_other' WHERE operation_id = $OP";
+    named("hook", sql, "I17", "has no evidence of its object").await;
+    let sql = "UPDATE provider_events SET payload = x'' WHERE operation_id = $OP";
+    named("hook", sql, "integrity", "has lost its body").await;
+    let sql = "UPDATE provider_events SET settled_at = received_at - 1 WHERE operation_id = $OP";
+    named("hook", sql, "integrity", "settled before it was received").await;
+    let found =
+        general("UPDATE provider_events SET settled_at = NULL WHERE state = 'ignored'").await;
+    assert!(
+        found
+            .iter()
+            .any(|what| what.contains("neither when nor how")),
+        "{found:?}"
+    );
+}
+
+#[tokio::test]
 async fn a_notice_about_somebody_else_and_hostile_text_in_one() {
     let told = "INSERT INTO notices (tool, event, subject, operation_id, mark, at, state, tries, next_at, error)";
     let sql = format!(

@@ -48,6 +48,7 @@ async fn rows_are_never_deleted() {
             "an accepted call is never deleted",
         ),
         ("DELETE FROM notices", "a notice is never deleted"),
+        ("DELETE FROM provider_events", "an event is never deleted"),
     ])
     .await;
 }
@@ -67,6 +68,44 @@ async fn a_notice_says_what_it_said() {
         let sql = format!("UPDATE notices SET {set} WHERE event = 'unknown'");
         refused(&[(&sql, "a notice says what it said")]).await;
     }
+}
+
+#[tokio::test]
+async fn an_event_says_what_it_said_and_is_settled_once() {
+    for set in [
+        "event_id = 'x'",
+        "provider = 'x'",
+        "type = 'x'",
+        "object_id = 'x'",
+        "digest = replace(digest, '0', '1')",
+        "source = 'listing'",
+        "payload = x'00'",
+        "payload = x''",
+        "created_at = 1",
+        "received_at = 1",
+        "tries = tries - 1",
+    ] {
+        let sql = format!("UPDATE provider_events SET {set} WHERE state = 'waiting'");
+        refused(&[(&sql, "an event says what it said")]).await;
+    }
+    let once = "an event is settled once";
+    refused(&[
+        ("UPDATE provider_events SET state = 'waiting', settled_at = NULL, reason = 'x' WHERE state = 'processed'", once),
+        ("UPDATE provider_events SET reason = 'x' WHERE state = 'quarantined'", once),
+        ("UPDATE provider_events SET state = 'received', reason = NULL WHERE state = 'waiting'", once),
+        (
+            "REPLACE INTO provider_events SELECT * FROM provider_events WHERE state = 'waiting'",
+            "an event is stored once",
+        ),
+        (
+            "REPLACE INTO provider_events (event_id, provider, type, digest, source, payload, received_at, next_at)
+             SELECT event_id, provider, type, digest, source, x'00', received_at, next_at FROM provider_events LIMIT 1",
+            "an event is stored once",
+        ),
+        ("UPDATE provider_events SET state = 'processed', settled_at = 1 WHERE state = 'waiting'", "CHECK"),
+        ("UPDATE provider_events SET state = 'quarantined' WHERE state = 'waiting'", "CHECK"),
+    ])
+    .await;
 }
 
 #[tokio::test]

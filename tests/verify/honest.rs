@@ -17,7 +17,7 @@ use samekey::domain::review_event::{Act, Fetched, TypedRef};
 use samekey::domain::tool_call::{RejectClass, ToolResult};
 use samekey::domain::transition::{Event, Lookup, Next};
 use samekey::ledger::verify::verify_at;
-use samekey::ledger::{Drive, Opening, Stamp};
+use samekey::ledger::{Drive, EventSource, EventWent, NewEvent, Opening, Stamp};
 use serde_json::json;
 
 use crate::common::*;
@@ -48,6 +48,7 @@ pub async fn stories(w: &World) {
     w.refunded("t2", "calm", 100).await;
     settled_by_people(w).await;
     contradicted(w).await;
+    told_by_events(w).await;
     answers(w).await;
     left_open(w).await;
 }
@@ -184,6 +185,53 @@ async fn settled_by_people(w: &World) {
     let id = w.opened(&held).await;
     w.finish(&held).await;
     w.decide(&id, &lea(), Act::Reject).await.expect("rejected");
+}
+
+/// The provider's events: one that was taken in, and one for each other end.
+async fn told_by_events(w: &World) {
+    let id = w.unknown("hook_1", "hook", 1300).await;
+    let row = w.row(&id).await;
+    let object = object(&row, &refund_id(&row), ObjectStatus::Succeeded);
+    let shown = object.id.to_string();
+    let one = Lookup::One {
+        object,
+        taken: false,
+    };
+    w.observe(&id, Source::Webhook, one).await;
+    let (wait, why) = (seconds(60), "the provider does not answer".into());
+    let (operation, note) = (id, None);
+    let ends = [
+        EventWent::Processed { operation, note },
+        EventWent::Ignored { why: "not_ours" },
+        EventWent::Quarantined {
+            why: "wrong_mode",
+            operation: None,
+        },
+        EventWent::Later { wait, why },
+    ];
+    let recovery = w.ledger.recovery();
+    for (n, went) in ends.into_iter().enumerate() {
+        let event = NewEvent {
+            id: format!("evt_{n}").parse().expect("an id"),
+            provider: stripe(),
+            kind: "refund.created",
+            object: Some(shown.as_str().into()),
+            digest: "0".repeat(64),
+            source: EventSource::Webhook,
+            payload: b"{}".to_vec(),
+            created_at: Some(w.clock.now()),
+        };
+        assert!(recovery.accept_event(event.clone()).await.expect("stored"));
+        assert!(!recovery.accept_event(event).await.expect("known"));
+        let taken = recovery
+            .take_event(None, seconds(30))
+            .await
+            .expect("answered");
+        let taken = taken.expect("due");
+        recovery.event_went(&taken, went).await.expect("written");
+    }
+    let read = recovery.events_read(&stripe(), Ok(w.clock.now())).await;
+    read.expect("written");
 }
 
 async fn contradicted(w: &World) {

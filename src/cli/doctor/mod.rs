@@ -2,8 +2,10 @@
 //!
 //! Owns: the checks and their sentences. Never: prints a secret, writes to the ledger, or sends
 //! anything but reads. `ledger` looks at the file, `machine` at what it lies on, `setup` at
-//! configuration, provider and terminal, `notices` at who is told.
+//! configuration, provider and terminal, `notices` at who is told, `events` at what the
+//! provider tells.
 
+mod events;
 mod ledger;
 mod machine;
 mod notices;
@@ -63,6 +65,8 @@ pub(super) async fn run(cx: &Context) -> Result<Exit, Failure> {
     checks.extend(machine::clocks(cx, &loaded.config, &at.path).await);
     checks.extend(setup::configuration(&loaded));
     checks.extend(setup::providers(cx, &loaded.config).await);
+    checks.extend(events::secrets(cx, &loaded.config));
+    checks.extend(events::inbox(cx, &loaded.config, &at.path).await);
     checks.extend(notices::outlets(cx, &loaded.config));
     checks.extend(notices::outbox(cx, &loaded.config, &at.path).await);
     checks.extend(setup::terminal(&cx.env));

@@ -159,6 +159,7 @@ pub(super) async fn accept_clock(
         "DELETE FROM drives WHERE until > ? + 3600000000",
         "UPDATE tool_calls SET lease_until = 0 WHERE lease_until > ? + 3600000000",
         "UPDATE notices SET next_at = 0 WHERE state = 'pending' AND next_at > ? + 3600000000",
+        "UPDATE provider_events SET next_at = 0 WHERE state IN ('received', 'waiting') AND next_at > ? + 3600000000",
     ];
     for sql in ahead {
         sqlx::query(sql)

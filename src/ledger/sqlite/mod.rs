@@ -7,6 +7,7 @@
 mod calls;
 mod checking;
 mod counts;
+mod events;
 mod feeds;
 mod files;
 mod fill;
@@ -19,10 +20,12 @@ mod pages;
 #[cfg(test)]
 mod plans;
 mod read;
+mod recovery;
 mod report;
 mod review_list;
 mod store;
 mod transaction;
+mod watched;
 mod watching;
 
 use std::collections::BTreeMap;
@@ -39,7 +42,7 @@ use tokio::task::JoinSet;
 use super::{
     Accepted, Applied, AuditPage, AuditQuery, BucketSeen, CallPage, CallQuery, Counts, Detail,
     Drive, EngineSeen, LeasedCall, Ledger, LedgerError, LookupBusy, NewCall, Notice, NoticeCounts,
-    OpenRow, Opening, OrderRows, Page, PageQuery, Stamp, Still, ToolState, Went,
+    OpenRow, Opening, OrderRows, Page, PageQuery, Recovery, Stamp, Still, ToolState, Went,
 };
 use crate::clock::Clock;
 use crate::domain::ids::{
@@ -347,6 +350,10 @@ impl Ledger for SqliteLedger {
 
     async fn notice_counts(&self) -> Result<NoticeCounts, LedgerError> {
         notices::counts(self).await
+    }
+
+    fn recovery(&self) -> &dyn Recovery {
+        self
     }
 
     async fn page(&self, query: &PageQuery) -> Result<Page, LedgerError> {

@@ -6,7 +6,7 @@ use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions as _, Row as _, SqliteConnection};
 
 use super::open::MIGRATIONS;
-use super::{counts, feeds, narrow, pages, read, report, review_list};
+use super::{counts, feeds, narrow, pages, read, report, review_list, watched};
 
 async fn empty() -> SqliteConnection {
     let options = SqliteConnectOptions::new().in_memory(true);
@@ -27,12 +27,13 @@ async fn plan(conn: &mut SqliteConnection, sql: &str) -> Vec<String> {
 /// Steps that read a whole table or index that may be large.
 fn scans(plan: &[String]) -> Vec<&String> {
     // Lists that were given, steps in between, four tallies, and indexes of a few rows.
-    const SMALL: [&str; 18] = [
+    const SMALL: [&str; 19] = [
         "j VIRTUAL TABLE",
         "json_each VIRTUAL TABLE",
         "(subquery",
         "p",
         "s",
+        "u",
         "spelled",
         "providers",
         "CONSTANT ROW",
@@ -88,6 +89,15 @@ async fn the_sweep_reads_what_is_open_and_no_more() {
     let mut conn = empty().await;
     let plan = plan(&mut conn, read::SWEEPABLE).await;
     assert_eq!(scans(&plan), Vec::<&String>::new(), "{plan:#?}");
+}
+
+#[tokio::test]
+async fn the_reconciler_reads_what_is_due_or_unsettled_and_no_more() {
+    let mut conn = empty().await;
+    for sql in [watched::DUE, watched::UNSETTLED] {
+        let plan = plan(&mut conn, sql).await;
+        assert_eq!(scans(&plan), Vec::<&String>::new(), "{sql}\n{plan:#?}");
+    }
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@
 mod calls;
 mod chain;
 mod desk;
+mod events;
 mod evidence;
 mod facts;
 mod pages;
@@ -99,6 +100,7 @@ async fn audit(
     tolerate(schema::integrity(conn, &layout, found).await, found)?;
     tolerate(text::check(conn, &layout, found).await, found)?;
     tolerate(desk::check(conn, &layout, found).await, found)?;
+    tolerate(events::check(conn, &layout, found).await, found)?;
     tolerate(rows::check(conn, &layout, found).await, found)?;
     if !layout.has_history() {
         let what = "the rows were not checked: a table or column they need is missing";

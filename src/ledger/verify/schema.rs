@@ -231,6 +231,8 @@ fn owner_sql(table: &str) -> Option<&'static str> {
         "drives" => "SELECT operation_id FROM drives WHERE rowid = ?",
         "lookups" => "SELECT operation_id FROM lookups WHERE rowid = ?",
         "notices" => "SELECT operation_id FROM notices WHERE rowid = ?",
+        "provider_events" => "SELECT operation_id FROM provider_events WHERE rowid = ?",
+        "watched" => "SELECT operation_id FROM watched WHERE rowid = ?",
         _ => return None,
     })
 }

@@ -16,7 +16,7 @@ const SECRETS: [&str; 5] = ["sk_live_", "sk_test_", "rk_live_", "rk_test_", "whs
 const SECRET_LETTERS: usize = 4;
 
 /// A page of each table.
-const TABLES: [(&str, &str); 14] = [
+const TABLES: [(&str, &str); 17] = [
     (
         "operations",
         "SELECT rowid AS at_row, * FROM operations WHERE rowid > ? ORDER BY rowid LIMIT 500",
@@ -68,6 +68,18 @@ const TABLES: [(&str, &str); 14] = [
     (
         "notices",
         "SELECT rowid AS at_row, * FROM notices WHERE rowid > ? ORDER BY rowid LIMIT 500",
+    ),
+    (
+        "provider_events",
+        "SELECT rowid AS at_row, * FROM provider_events WHERE rowid > ? ORDER BY rowid LIMIT 500",
+    ),
+    (
+        "event_readings",
+        "SELECT rowid AS at_row, * FROM event_readings WHERE rowid > ? ORDER BY rowid LIMIT 500",
+    ),
+    (
+        "watched",
+        "SELECT rowid AS at_row, * FROM watched WHERE rowid > ? ORDER BY rowid LIMIT 500",
     ),
     (
         "buckets",

@@ -213,7 +213,7 @@ pub(super) fn shown(raw: &str, known: &[&str]) -> SafeText {
 }
 
 /// Hides `known` and whatever looks like one of Stripe's secrets.
-fn redact(raw: &str, known: &[&str]) -> String {
+pub(super) fn redact(raw: &str, known: &[&str]) -> String {
     let mut text = raw.to_owned();
     for secret in known.iter().filter(|s| !s.is_empty()) {
         text = text.replace(secret, HIDDEN);
@@ -231,24 +231,32 @@ fn redact(raw: &str, known: &[&str]) -> String {
     out
 }
 
-/// An id that is fit to be one, and is no secret (`pi_order_desk_test_1` is none).
-fn name<T>(raw: &str, parse: impl Fn(&str) -> Result<T, TextError>) -> Option<T> {
-    let secret = SECRETS
+/// Whether one of Stripe's secrets begins somewhere in it, and not inside a word.
+pub(super) fn holds_secret(raw: &str) -> bool {
+    SECRETS
         .iter()
         .flat_map(|s| raw.match_indices(s))
         .any(|(at, _)| {
             !raw.get(..at)
                 .unwrap_or_default()
                 .ends_with(|c: char| c.is_ascii_alphanumeric())
-        });
-    if secret { None } else { parse(raw).ok() }
+        })
+}
+
+/// An id that is fit to be one, and is no secret (`pi_order_desk_test_1` is none).
+pub(super) fn name<T>(raw: &str, parse: impl Fn(&str) -> Result<T, TextError>) -> Option<T> {
+    if holds_secret(raw) {
+        None
+    } else {
+        parse(raw).ok()
+    }
 }
 
 fn minor(amount: i64) -> Option<i64> {
     (0..=MAX_MINOR).contains(&amount).then_some(amount)
 }
 
-fn instant(seconds: i64) -> Option<Instant> {
+pub(super) fn instant(seconds: i64) -> Option<Instant> {
     // Year 9999: far beyond any real one, well within what both ledgers store.
     (0..=253_402_300_799)
         .contains(&seconds)

@@ -6,7 +6,7 @@ use super::BoardReading;
 use crate::domain::ids::{ProviderName, ToolName};
 use crate::domain::policy::Terms;
 use crate::domain::{Instant, since};
-use crate::ledger::{BucketSeen, EngineSeen, NoticeCounts, ToolState};
+use crate::ledger::{BucketSeen, EngineSeen, EventCounts, NoticeCounts, ToolState};
 
 /// What the ledger knows of engines and of the limits they share.
 #[derive(Clone, Debug, Default)]
@@ -20,6 +20,8 @@ pub struct EngineView {
     pub buckets: Vec<BucketSeen>,
     /// What people outside have to hear.
     pub notices: NoticeCounts,
+    /// What the provider told.
+    pub events: EventCounts,
 }
 
 /// A tool that is configured here, or that the ledger has something of.

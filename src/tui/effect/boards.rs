@@ -134,6 +134,7 @@ impl Runner {
             tools: tools.collect(),
             buckets: self.ledger.buckets().await?,
             notices: self.ledger.notice_counts().await?,
+            events: self.ledger.recovery().event_counts().await?,
             engines,
         })
     }

@@ -88,7 +88,42 @@ fn lines(model: &Model, width: usize) -> (Vec<Spans>, Option<usize>) {
     engines(model, view, width, &mut out);
     out.push(Vec::new());
     out.push(notices(model, view));
+    events(model, view, width, &mut out);
     (out, cursor)
+}
+
+/// What the provider told, once it told anything: what waits is tried again, what was set aside needs a
+/// person (`samekey reconcile --once` names it).
+fn events(model: &Model, view: &EngineView, width: usize, out: &mut Vec<Spans>) {
+    let (theme, counts) = (&model.theme, &view.events);
+    if counts.is_empty() {
+        return;
+    }
+    let count = |n: u64, word: &str, role: Role| {
+        let role = if n == 0 { Role::Dim } else { role };
+        let n = format::grouped(&n.to_string());
+        span(theme, role, format!("{n} {word}  "))
+    };
+    out.push(vec![
+        span(theme, Role::Dim, "   EVENTS   "),
+        count(
+            counts.waiting.saturating_add(counts.received),
+            "waiting",
+            Role::Warn,
+        ),
+        count(counts.processed, "processed", Role::Text),
+        count(counts.ignored, "not ours", Role::Dim),
+        count(counts.quarantined, "set aside", Role::Alarm),
+    ]);
+    for trouble in &counts.troubles {
+        let says = format!(
+            "{}: events cannot be listed: {}",
+            trouble.provider, trouble.why
+        );
+        for line in format::wrap(&says, width.saturating_sub(6)) {
+            out.push(vec![span(theme, Role::Warn, format!("     {line}"))]);
+        }
+    }
 }
 
 /// What people outside have to hear: what waits, and what nobody took in time.

@@ -1,0 +1,302 @@
+//! The provider's events: stored once, worked on by one process at a time, settled once.
+//!
+//! Owns: the rows of `provider_events` and `event_readings`. Never: reads a payload; what one means is
+//! asked of the provider's adapter and of `domain`. Tests: `tests/webhooks/`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::sqlite::SqliteRow;
+
+use super::{Inner, Tx, read, store};
+use crate::domain::ids::{OperationId, PaymentId, ProviderName, ProviderRef};
+use crate::domain::text::SafeText;
+use crate::domain::{Instant, later};
+use crate::ledger::row::{Columns, micros};
+use crate::ledger::{
+    EventCounts, EventLine, EventWent, LedgerError, NewEvent, StoredEvent, Trouble,
+};
+
+/// Most rows that one payment or object may concern (I33).
+const MOST_ROWS: i64 = 100;
+
+/// Stores it, unless its id is known.
+pub(super) async fn accept(tx: &mut Tx<'_>, event: NewEvent) -> Result<bool, LedgerError> {
+    let known: Option<i64> =
+        sqlx::query_scalar("SELECT event_no FROM provider_events WHERE event_id = ?")
+            .bind(event.id.as_str())
+            .fetch_optional(&mut *tx.conn)
+            .await
+            .map_err(store::failed)?;
+    if known.is_some() {
+        return Ok(false);
+    }
+    let source: &str = event.source.into();
+    let sql = "INSERT INTO provider_events
+                   (event_id, provider, type, object_id, digest, source, payload, created_at, received_at, next_at)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9)";
+    sqlx::query(sql)
+        .bind(event.id.as_str())
+        .bind(event.provider.as_str())
+        .bind(event.kind)
+        .bind(event.object.as_ref().map(SafeText::as_str))
+        .bind(event.digest)
+        .bind(source)
+        .bind(event.payload)
+        .bind(event.created_at.map(micros))
+        .bind(micros(tx.now))
+        .execute(&mut *tx.conn)
+        .await
+        .map_err(store::failed)?;
+    Ok(true)
+}
+
+pub(super) async fn is_any_due(
+    inner: &Arc<Inner>,
+    of: Option<ProviderName>,
+) -> Result<bool, LedgerError> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM provider_events
+                   WHERE state IN ('received', 'waiting') AND next_at <= ?1 AND (?2 IS NULL OR provider = ?2))";
+    sqlx::query_scalar(sql)
+        .bind(micros(inner.clock.now()))
+        .bind(of.as_ref().map(ProviderName::as_str))
+        .fetch_one(&inner.readers)
+        .await
+        .map_err(store::failed)
+}
+
+/// The event that is due first; its try is counted, and for `lease` it is nobody else's.
+pub(super) async fn take(
+    tx: &mut Tx<'_>,
+    of: Option<ProviderName>,
+    lease: Duration,
+) -> Result<Option<StoredEvent>, LedgerError> {
+    let sql = "UPDATE provider_events SET tries = tries + 1, next_at = ?1 WHERE event_no = (
+                   SELECT event_no FROM provider_events WHERE state IN ('received', 'waiting') AND next_at <= ?2
+                   AND (?3 IS NULL OR provider = ?3) ORDER BY next_at, event_no LIMIT 1)
+               RETURNING event_no, event_id, provider, payload, tries,
+                   EXISTS (SELECT 1 FROM provider_events e WHERE e.digest = provider_events.digest
+                           AND e.event_no <> provider_events.event_no AND e.provider = provider_events.provider
+                           AND e.state = 'processed') AS repeats";
+    let found = sqlx::query(sql)
+        .bind(micros(later(tx.now, lease)))
+        .bind(micros(tx.now))
+        .bind(of.as_ref().map(ProviderName::as_str))
+        .fetch_optional(&mut *tx.conn)
+        .await
+        .map_err(store::failed)?;
+    let Some(found) = found else { return Ok(None) };
+    let c = Columns(&found);
+    Ok(Some(StoredEvent {
+        number: c.int("event_no")?,
+        id: c.word("event_id")?,
+        provider: c.word("provider")?,
+        payload: c.bytes("payload")?,
+        repeats: c.flag("repeats")?,
+        tries: c.count("tries")?,
+    }))
+}
+
+/// Writes how working on it went.
+pub(super) async fn went(
+    tx: &mut Tx<'_>,
+    event: &StoredEvent,
+    went: EventWent,
+) -> Result<(), LedgerError> {
+    let now = micros(tx.now);
+    let (state, reason, operation, next_at) = match went {
+        EventWent::Processed { operation, note } => {
+            ("processed", note.map(SafeText::new), Some(operation), now)
+        }
+        EventWent::Ignored { why } => ("ignored", Some(why.into()), None, now),
+        EventWent::Quarantined { why, operation } => {
+            ("quarantined", Some(why.into()), operation, now)
+        }
+        EventWent::Later { wait, why } => ("waiting", Some(why), None, micros(later(tx.now, wait))),
+    };
+    let sql = "UPDATE provider_events SET state = ?1, reason = ?2, operation_id = coalesce(operation_id, ?3), next_at = ?4,
+                   settled_at = CASE WHEN ?1 = 'waiting' THEN NULL ELSE ?5 END,
+                   payload = CASE WHEN ?1 = 'ignored' THEN x'' ELSE payload END
+               WHERE event_no = ?6 AND tries = ?7 AND settled_at IS NULL";
+    sqlx::query(sql)
+        .bind(state)
+        .bind(reason.as_ref().map(SafeText::as_str))
+        .bind(operation.as_ref().map(OperationId::as_str))
+        .bind(next_at)
+        .bind(now)
+        .bind(event.number)
+        .bind(event.tries)
+        .execute(&mut *tx.conn)
+        .await
+        .map_err(store::failed)?;
+    Ok(())
+}
+
+/// What waits is due now.
+pub(super) async fn hurry(tx: &mut Tx<'_>) -> Result<(), LedgerError> {
+    let sql = "UPDATE provider_events SET next_at = ?1 WHERE state = 'waiting' AND next_at > ?1";
+    sqlx::query(sql)
+        .bind(micros(tx.now))
+        .execute(&mut *tx.conn)
+        .await
+        .map_err(store::failed)?;
+    Ok(())
+}
+
+pub(super) async fn counts(inner: &Arc<Inner>) -> Result<EventCounts, LedgerError> {
+    let mut conn = read::reader(&inner.readers).await?;
+    let rows = sqlx::query("SELECT state, count(*) AS n FROM provider_events GROUP BY state")
+        .fetch_all(&mut *conn)
+        .await
+        .map_err(store::failed)?;
+    let mut counts = EventCounts::default();
+    for found in &rows {
+        let c = Columns(found);
+        let n = u64::try_from(c.int("n")?).unwrap_or(0);
+        match c.text("state")?.as_str() {
+            "received" => counts.received = n,
+            "waiting" => counts.waiting = n,
+            "processed" => counts.processed = n,
+            "ignored" => counts.ignored = n,
+            _ => counts.quarantined = n,
+        }
+    }
+    let sql = "SELECT provider, trouble FROM event_readings WHERE trouble IS NOT NULL ORDER BY provider LIMIT 100";
+    let rows = sqlx::query(sql)
+        .fetch_all(&mut *conn)
+        .await
+        .map_err(store::failed)?;
+    for found in &rows {
+        let c = Columns(found);
+        counts.troubles.push(Trouble {
+            provider: c.word("provider")?,
+            why: c.safe("trouble")?,
+        });
+    }
+    Ok(counts)
+}
+
+pub(super) async fn lines(inner: &Arc<Inner>, limit: u32) -> Result<Vec<EventLine>, LedgerError> {
+    let mut conn = read::reader(&inner.readers).await?;
+    let sql = "SELECT event_id, type, state, reason, operation_id, received_at, tries FROM provider_events
+               WHERE state IN ('waiting', 'quarantined') ORDER BY received_at DESC, event_no DESC LIMIT ?";
+    let rows = sqlx::query(sql)
+        .bind(limit)
+        .fetch_all(&mut *conn)
+        .await
+        .map_err(store::failed)?;
+    rows.iter().map(line).collect()
+}
+
+fn line(found: &SqliteRow) -> Result<EventLine, LedgerError> {
+    let c = Columns(found);
+    Ok(EventLine {
+        id: c.word("event_id")?,
+        kind: c.safe("type")?,
+        state: c.safe("state")?,
+        reason: c.opt("reason", Columns::safe)?,
+        operation: c.opt("operation_id", Columns::word)?,
+        received_at: c.at("received_at")?,
+        tries: c.count("tries")?,
+    })
+}
+
+fn ids(rows: &[SqliteRow]) -> Result<Vec<OperationId>, LedgerError> {
+    let word = |found| Columns(found).word("operation_id");
+    rows.iter().map(word).collect()
+}
+
+pub(super) async fn named_by(
+    inner: &Arc<Inner>,
+    provider: &ProviderName,
+    object: &ProviderRef,
+    (operation, key): (Option<OperationId>, Option<String>),
+) -> Result<Vec<OperationId>, LedgerError> {
+    let sql = "SELECT operation_id FROM operations WHERE operation_id = ?1 AND provider = ?3
+               UNION SELECT operation_id FROM operations WHERE idempotency_key = ?2 AND provider = ?3
+               UNION SELECT operation_id FROM operations WHERE provider = ?3 AND provider_ref = ?4
+               UNION SELECT operation_id FROM provider_objects WHERE provider = ?3 AND provider_ref = ?4
+               LIMIT ?5";
+    let rows = sqlx::query(sql)
+        .bind(operation.as_ref().map(OperationId::as_str))
+        .bind(key)
+        .bind(provider.as_str())
+        .bind(object.as_str())
+        .bind(MOST_ROWS)
+        .fetch_all(&inner.readers)
+        .await
+        .map_err(store::failed)?;
+    ids(&rows)
+}
+
+pub(super) async fn unsettled_on(
+    inner: &Arc<Inner>,
+    provider: &ProviderName,
+    payment: &PaymentId,
+) -> Result<Vec<OperationId>, LedgerError> {
+    let sql = "SELECT operation_id FROM operations WHERE provider = ? AND payment = ?
+               AND status IN ('open', 'unknown') ORDER BY created_at LIMIT ?";
+    let rows = sqlx::query(sql)
+        .bind(provider.as_str())
+        .bind(payment.as_str())
+        .bind(MOST_ROWS)
+        .fetch_all(&inner.readers)
+        .await
+        .map_err(store::failed)?;
+    ids(&rows)
+}
+
+pub(super) async fn knows_payment(
+    inner: &Arc<Inner>,
+    provider: &ProviderName,
+    payment: &PaymentId,
+) -> Result<bool, LedgerError> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM operations WHERE provider = ? AND payment = ?)";
+    sqlx::query_scalar(sql)
+        .bind(provider.as_str())
+        .bind(payment.as_str())
+        .fetch_one(&inner.readers)
+        .await
+        .map_err(store::failed)
+}
+
+/// Up to when the events were listed; before the first time, the opening of the oldest row.
+pub(super) async fn read_from(
+    inner: &Arc<Inner>,
+    provider: &ProviderName,
+) -> Result<Option<Instant>, LedgerError> {
+    let mut conn = read::reader(&inner.readers).await?;
+    let sql = "SELECT coalesce((SELECT read_to FROM event_readings WHERE provider = ?), (
+                   SELECT min(oldest) FROM (SELECT (SELECT min(created_at) FROM operations o WHERE o.status = s.value) AS oldest
+                   FROM json_each('[\"open\", \"unknown\", \"succeeded\", \"failed\"]') s))) AS read_from";
+    let found = sqlx::query(sql)
+        .bind(provider.as_str())
+        .fetch_one(&mut *conn)
+        .await
+        .map_err(store::failed)?;
+    Columns(&found).opt("read_from", Columns::at)
+}
+
+pub(super) async fn note_reading(
+    tx: &mut Tx<'_>,
+    provider: &ProviderName,
+    reading: Result<Instant, SafeText>,
+) -> Result<(), LedgerError> {
+    let (read_to, trouble) = match reading {
+        Ok(read_to) => (Some(micros(read_to)), None),
+        Err(why) => (None, Some(why)),
+    };
+    let sql =
+        "INSERT INTO event_readings (provider, read_to, read_at, trouble) VALUES (?1, ?2, ?3, ?4)
+               ON CONFLICT (provider) DO UPDATE SET read_to = coalesce(excluded.read_to, read_to),
+               read_at = excluded.read_at, trouble = excluded.trouble";
+    sqlx::query(sql)
+        .bind(provider.as_str())
+        .bind(read_to)
+        .bind(micros(tx.now))
+        .bind(trouble.as_ref().map(SafeText::as_str))
+        .execute(&mut *tx.conn)
+        .await
+        .map_err(store::failed)?;
+    Ok(())
+}

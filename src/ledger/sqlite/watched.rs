@@ -1,0 +1,104 @@
+//! The rows that are looked after, and when. Triggers enrol them; here one is taken, and put back for
+//! later or for good. Tests: `tests/reconcile/`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::sqlite::SqliteRow;
+
+use super::{Inner, Tx, read, store};
+use crate::domain::ids::{OperationId, ProviderName};
+use crate::domain::{Instant, later};
+use crate::ledger::row::{Columns, micros};
+use crate::ledger::{LedgerError, Watched};
+
+/// Due rows that no call drives, the first one first.
+pub(super) const DUE: &str = "SELECT w.operation_id FROM watched w WHERE w.next_at <= ?1
+    AND (?2 IS NULL OR ?2 = (SELECT provider FROM operations o WHERE o.operation_id = w.operation_id))
+    AND NOT EXISTS (SELECT 1 FROM drives d WHERE d.operation_id = w.operation_id AND d.until > ?1)
+    ORDER BY w.next_at LIMIT 1";
+
+pub(super) async fn is_any_due(
+    inner: &Arc<Inner>,
+    of: Option<ProviderName>,
+) -> Result<bool, LedgerError> {
+    let found: Option<String> = sqlx::query_scalar(DUE)
+        .bind(micros(inner.clock.now()))
+        .bind(of.as_ref().map(ProviderName::as_str))
+        .fetch_optional(&inner.readers)
+        .await
+        .map_err(store::failed)?;
+    Ok(found.is_some())
+}
+
+pub(super) async fn take(
+    tx: &mut Tx<'_>,
+    of: Option<ProviderName>,
+    lease: Duration,
+) -> Result<Option<Watched>, LedgerError> {
+    let due: Option<String> = sqlx::query_scalar(DUE)
+        .bind(micros(tx.now))
+        .bind(of.as_ref().map(ProviderName::as_str))
+        .fetch_optional(&mut *tx.conn)
+        .await
+        .map_err(store::failed)?;
+    let sql = "UPDATE watched SET next_at = ? WHERE operation_id = ? RETURNING operation_id, looks";
+    let found = sqlx::query(sql)
+        .bind(micros(later(tx.now, lease)))
+        .bind(due)
+        .fetch_optional(&mut *tx.conn)
+        .await
+        .map_err(store::failed)?;
+    found.as_ref().map(watched).transpose()
+}
+
+fn watched(found: &SqliteRow) -> Result<Watched, LedgerError> {
+    let c = Columns(found);
+    Ok(Watched {
+        operation: c.word("operation_id")?,
+        looks: c.count("looks")?,
+    })
+}
+
+pub(super) async fn until(
+    tx: &mut Tx<'_>,
+    watched: &Watched,
+    next_at: Option<Instant>,
+) -> Result<(), LedgerError> {
+    let sql = match next_at {
+        Some(_) => "UPDATE watched SET looks = ?1, next_at = ?2 WHERE operation_id = ?3",
+        None => "DELETE FROM watched WHERE looks <= ?1 AND ?2 IS NULL AND operation_id = ?3",
+    };
+    sqlx::query(sql)
+        .bind(watched.looks)
+        .bind(next_at.map(micros))
+        .bind(watched.operation.as_str())
+        .execute(&mut *tx.conn)
+        .await
+        .map_err(store::failed)?;
+    Ok(())
+}
+
+pub(super) const UNSETTLED: &str = "SELECT operation_id, coalesce(
+        (SELECT looks FROM watched w WHERE w.operation_id = u.operation_id), 0) AS looks FROM (
+        SELECT operation_id FROM operations WHERE status = 'unknown'
+        UNION SELECT operation_id FROM operations o WHERE status = 'open' AND (attempts > 0 OR provider_ref IS NOT NULL)
+            AND NOT EXISTS (SELECT 1 FROM drives d WHERE d.operation_id = o.operation_id AND d.until > ?1)) u
+    WHERE operation_id > ?2 ORDER BY operation_id LIMIT ?3";
+
+pub(super) async fn unsettled(
+    inner: &Arc<Inner>,
+    after: Option<OperationId>,
+    limit: u32,
+) -> Result<Vec<Watched>, LedgerError> {
+    let mut conn = read::reader(&inner.readers).await?;
+    let after = after.as_ref().map_or("", OperationId::as_str);
+    let rows = sqlx::query(UNSETTLED)
+        .bind(micros(inner.clock.now()))
+        .bind(after)
+        .bind(limit)
+        .fetch_all(&mut *conn)
+        .await
+        .map_err(store::failed)?;
+    rows.iter().map(watched).collect()
+}
