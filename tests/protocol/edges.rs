@@ -16,11 +16,14 @@ use samekey::domain::findings::{Field, Missing, Proven, agrees, missing, proven}
 use samekey::domain::guard::{self, Ruling};
 use samekey::domain::operation::{Closing, Contradiction, Status};
 use samekey::domain::outcome::OutcomeClass;
+use samekey::domain::policy::{Circuit, CircuitState, Health};
 use samekey::domain::review_event::Act;
+use samekey::domain::text::{TextError, plain};
 use samekey::domain::transition::{Next, Refusal};
+use strum::VariantArray as _;
 
 use crate::builders::*;
-use crate::deciding::{ACKNOWLEDGE, absent, keyed};
+use crate::deciding::{ACKNOWLEDGE, absent, correct, keyed};
 
 fn seen_status(story: &Story, id: &str) -> ObjectStatus {
     let objects = evidence::objects(&story.op.evidence);
@@ -135,6 +138,9 @@ fn two_lost_effects_of_a_failed_row_are_acknowledged() {
     story
         .decide(&lea(), ACKNOWLEDGE)
         .expect_err("one may still happen");
+    story
+        .decide(&lea(), correct(Closing::Succeeded))
+        .expect_err("none of them succeeded");
     let list = both(&story, ObjectStatus::Canceled);
     story.observe(Source::Reconciler, list);
     story.decide(&lea(), ACKNOWLEDGE).expect("both are lost");
@@ -207,4 +213,49 @@ fn a_contradicted_closed_row_is_told_to_be_corrected() {
     let lost = story.ours("re_1", ObjectStatus::Failed);
     story.observe(Source::Webhook, event_of(&lost));
     assert!(says(&story).contains("`ops correct`"));
+}
+
+/// "Outage": what counts towards a tool's circuit is silence, a 5xx or a 429; a refusal is a healthy answer.
+#[test]
+fn an_outage_is_silence_a_5xx_or_a_429() {
+    for class in OutcomeClass::VARIANTS {
+        let outage = matches!(
+            class,
+            OutcomeClass::SideEffectUnknown
+                | OutcomeClass::ServerError
+                | OutcomeClass::RetryableFailure
+        );
+        assert_eq!(class.is_outage(), outage, "{class:?}");
+    }
+}
+
+/// "Outage": a trial whose attempt told nothing is free again, and only that attempt frees it.
+#[test]
+fn only_the_operation_on_trial_gives_the_trial_back() {
+    let open = CircuitState::Open {
+        since: at(0),
+        probe_at: at(30),
+    };
+    let circuit = Circuit {
+        state: open,
+        ..Circuit::default()
+    };
+    let trial = circuit.probed(true, at(30)).admit(&op_id(4));
+    let trial = trial.expect("one attempt at a time");
+    let other = trial.after(&op_id(5), Health::Unclear, at(31));
+    assert_eq!(other.admit(&op_id(6)), None, "4 is still under way");
+    let own = trial.after(&op_id(4), Health::Unclear, at(31));
+    assert!(own.admit(&op_id(6)).is_some(), "4 sent nothing");
+    assert!(own.is_open(), "and proved nothing");
+}
+
+/// F31: a name of exactly the longest length is taken, and a flood of spaces around one is not even read.
+#[test]
+fn a_name_is_as_long_as_it_may_be_and_no_flood_is_read() {
+    let nines = "9".repeat(20);
+    assert_eq!(plain(&nines, 20), Ok(nines.clone()));
+    let flood = |bytes: usize| format!("{}9", " ".repeat(bytes - 1));
+    assert_eq!(plain(&flood(20 * 8 + 64), 20), Ok("9".into()));
+    let longer = plain(&flood(20 * 8 + 65), 20);
+    assert_eq!(longer, Err(TextError::TooLong { max: 20 }));
 }

@@ -14,6 +14,7 @@ use std::str::FromStr;
 
 use samekey::domain::evidence::{Seen, Source, Verdict};
 use samekey::domain::guard::Role;
+use samekey::domain::money::Money;
 use samekey::domain::operation::Status;
 use samekey::domain::outcome::OutcomeClass;
 use samekey::domain::review_event::{Act, ReviewRefusal};
@@ -83,6 +84,16 @@ fn a_kind_of_evidence_is_one_word() {
         let json = serde_json::to_value(&seen).expect("JSON");
         assert_eq!(json["kind"], seen.kind());
     }
+}
+
+/// I32: people read money with its currency, and an identity as it is compared.
+#[test]
+fn money_and_identity_are_shown_as_they_are() {
+    let yen = Money::from_minor(5000, "jpy".parse().expect("jpy")).expect("yen");
+    assert_eq!(money(3800).to_string(), "USD 38.00");
+    assert_eq!(yen.to_string(), "JPY 5000");
+    let identity = Story::seed().op.row.identity;
+    assert_eq!(identity.to_string(), identity.as_str());
 }
 
 /// M55: who may not is told which role it takes, and which they have.
