@@ -77,6 +77,9 @@ async fn a_typed_id_is_fetched_only_for_one_who_may_close_so() {
     let viewer = close(&desk, 0, AS_REFUNDED, "vic", "re_1").await;
     let viewer = viewer.expect_err("a viewer");
     assert!(matches!(viewer, GateError::NotPermitted { .. }), "{viewer}");
+    let looked = desk.gate.lookup(desk.first(), &desk.is("vic")).await;
+    let looked = looked.expect_err("a viewer");
+    assert!(matches!(looked, GateError::NotPermitted { .. }), "{looked}");
     let failed = Ask::Close(Closing::Failed);
     let unseen = close(&desk, 0, failed, "ann", "re_1").await;
     let unseen = unseen.expect_err("nobody looked");
@@ -298,4 +301,17 @@ async fn a_claim_says_its_end() {
     let until = claimed.op.row.claim.expect("a claim").until;
     let says = format!("claimed until {}", until.format("%H:%M:%SZ"));
     assert!(claimed.says.ends_with(&says), "{}", claimed.says);
+}
+
+/// A person is led to the provider's own page of an object, where that provider is configured here.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_has_its_providers_page() {
+    let desk = Desk::of(still_terms(), 1).await;
+    let url = |provider: &str| {
+        let provider = provider.parse().expect("a name");
+        desk.gate.url(&provider, &"re_1".parse().expect("an id"))
+    };
+    let page = "https://provider.example/refunds/re_1";
+    assert_eq!(url("stripe").as_deref(), Some(page));
+    assert_eq!(url("elsewhere"), None);
 }

@@ -164,6 +164,10 @@ fn what_was_not_read_to_the_end_is_said() {
     };
     let line = line.as_str().expect("a sentence");
     assert!(line.contains("a lookup could not read"), "{line}");
+    // What may hold words from outside stands in a span; our own questions do not.
+    let text = packet.markdown();
+    assert!(text.contains(&format!("- `{line}`")), "{text}");
+    assert!(text.contains("\n- Did any of the requests"), "{text}");
 }
 
 /// Whether a request may still take effect is asked only where one was sent and the row is not closed.

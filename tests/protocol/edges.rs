@@ -259,3 +259,17 @@ fn a_name_is_as_long_as_it_may_be_and_no_flood_is_read() {
     let longer = plain(&flood(20 * 8 + 65), 20);
     assert_eq!(longer, Err(TextError::TooLong { max: 20 }));
 }
+
+/// I14: a success about an object that is not ours is kept as what it is, on the attempt as on the row.
+#[test]
+fn a_success_that_is_not_ours_is_kept_as_a_mismatch() {
+    let mut story = Story::seed();
+    let wrong = ProviderObject {
+        amount_minor: 1,
+        ..story.ours("re_1", ObjectStatus::Succeeded)
+    };
+    story.attempt("toolu_01", reply(OutcomeClass::Succeeded, wrong));
+    let mismatch = Some(OutcomeClass::ReplyMismatch);
+    assert_eq!(story.op.attempts[0].class(), mismatch);
+    assert_eq!(story.op.row.last_outcome, mismatch);
+}
