@@ -11,7 +11,7 @@ mod kit;
 
 use kit::*;
 use samekey::domain::evidence::{Evidence, Seen, Source, Verdict};
-use samekey::domain::operation::Contradiction;
+use samekey::domain::operation::{Contradiction, Operation, Status};
 use samekey::domain::outcome::OutcomeClass;
 use samekey::review::packet::Packet;
 
@@ -114,6 +114,76 @@ fn hostile_text_is_harmless_in_markdown() {
         .find(|l| l.starts_with("- order"))
         .expect("the order");
     assert_eq!(order.matches('`').count(), 2, "one span: {order}");
+}
+
+/// What came late belongs to the attempt that it names, and to no other.
+#[test]
+fn a_late_reply_belongs_to_its_attempt() {
+    let mut view = detail(unknown(0x5521));
+    for attempt in &mut view.detail.op.attempts {
+        attempt.result = None;
+    }
+    view.detail.op.evidence.push(Evidence {
+        stored: true,
+        source: Source::Attempt,
+        seen: Seen::Reply {
+            attempt: 2,
+            class: OutcomeClass::ServerError,
+            http_status: Some(502),
+            request_id: Some("req_late".into()),
+            error: None,
+        },
+        observed_at: ago(50),
+    });
+    let packet = Packet::of(&view.detail, now());
+    let requests = packet.json()["requests"].as_array().expect("requests");
+    let ids: Vec<_> = requests.iter().map(|r| r["request_id"].as_str()).collect();
+    assert_eq!(ids, [None, Some("req_late"), None]);
+}
+
+/// A list that was not read to its end is said to be so; one object that a person named is no list.
+#[test]
+fn what_was_not_read_to_the_end_is_said() {
+    let mut view = detail(unknown(0x5521));
+    view.detail.op.evidence.clear();
+    for source in [Source::Reconciler, Source::TypedRef] {
+        view.detail.op.evidence.push(Evidence {
+            stored: true,
+            source,
+            seen: Seen::Scan {
+                began_at: ago(60),
+                complete: false,
+            },
+            observed_at: ago(50),
+        });
+    }
+    let packet = Packet::of(&view.detail, now());
+    let said = packet.json()["evidence"].as_array().expect("sentences");
+    let [line] = &said[..] else {
+        panic!("one sentence: {said:?}")
+    };
+    let line = line.as_str().expect("a sentence");
+    assert!(line.contains("a lookup could not read"), "{line}");
+    // What may hold words from outside stands in a span; our own questions do not.
+    let text = packet.markdown();
+    assert!(text.contains(&format!("- `{line}`")), "{text}");
+    assert!(text.contains("\n- Did any of the requests"), "{text}");
+}
+
+/// Whether a request may still take effect is asked only where one was sent and the row is not closed.
+#[test]
+fn nobody_asks_about_requests_that_are_over_or_were_never_sent() {
+    let still = |change: fn(&mut Operation)| {
+        let mut view = detail(unknown(0x5521));
+        change(&mut view.detail.op);
+        let packet = Packet::of(&view.detail, now());
+        packet.json()["asks"]
+            .to_string()
+            .contains("still take effect")
+    };
+    assert!(still(|_| {}));
+    assert!(!still(|op| op.row.status = Status::Failed));
+    assert!(!still(|op| op.attempts.clear()));
 }
 
 #[test]

@@ -6,5 +6,6 @@
 )]
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+pub mod desk;
 pub mod provider;
 pub mod world;

@@ -53,6 +53,8 @@ struct State {
     looked: u32,
     hold_lookups: bool,
     hold_reads: bool,
+    moved: Option<(&'static str, &'static str)>,
+    fetch: Option<ProviderObject>,
 }
 
 pub struct FakeProvider {
@@ -132,6 +134,16 @@ impl FakeProvider {
         self.state.lock().expect("state").lookup = Some(lookup);
     }
 
+    /// From now on it is another provider: at this origin, in this mode.
+    pub fn moves(&self, origin: &'static str, mode: &'static str) {
+        self.state.lock().expect("state").moved = Some((origin, mode));
+    }
+
+    /// What is found under any id.
+    pub fn fetch_gives(&self, object: ProviderObject) {
+        self.state.lock().expect("state").fetch = Some(object);
+    }
+
     pub fn let_go(&self) {
         self.gate.notify_one();
     }
@@ -161,10 +173,12 @@ impl Provider for FakeProvider {
         &self.profile
     }
     fn origin(&self) -> String {
-        "memory:".into()
+        let moved = self.state.lock().expect("state").moved;
+        moved.map_or("memory:", |(origin, _)| origin).into()
     }
     fn mode(&self) -> &'static str {
-        "simulator"
+        let moved = self.state.lock().expect("state").moved;
+        moved.map_or("simulator", |(_, mode)| mode)
     }
     async fn account(&self) -> Result<Option<String>, ReadError> {
         self.held().await;
@@ -224,7 +238,7 @@ impl Provider for FakeProvider {
         if self.state.lock().expect("state").unreadable {
             return Err(ReadError("down".into()));
         }
-        Ok(None)
+        Ok(self.state.lock().expect("state").fetch.clone())
     }
     async fn probe(&self) -> bool {
         self.held().await;
