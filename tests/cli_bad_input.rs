@@ -80,7 +80,14 @@ fn wrong_usage_is_one_sentence_and_exit_2() {
         (&["sim", "--scenario", "sunny"], "sunny"),
         (&["sim", "--scenario", "slow:0"], "0"),
         (&["sim", "--scenario", "./none.toml"], "none.toml"),
-        (&["sim", "--scenario", "webhook-lost"], "webhook"),
+        (
+            &["sim", "--webhook", "http://127.0.0.1:1/x"],
+            "--webhook-secret",
+        ),
+        (
+            &["sim", "--webhook", "ftp://x", "--webhook-secret", "whsec_a"],
+            "http",
+        ),
         (&["sim", "--latency", "20"], "20ms"),
         (&["sim", "--speed", "0"], "0"),
         (&["--snapshot", "80"], "columns x rows"),
