@@ -43,7 +43,8 @@ fn assert_restored(pty: &Pty) {
     assert!(pty.is_cooked());
 }
 
-/// The next engine finishes what was left behind, under the same key: one refund.
+/// The next engine finishes what was left behind: under the same key, or because the provider's own list of
+/// events shows the refund first. One refund either way.
 fn assert_nothing_lost(stage: &Stage) {
     let mut pty = Pty::spawn(stage.command(&[]), SMALL);
     pty.wait_for("4 Succ 1");
@@ -54,7 +55,7 @@ fn assert_nothing_lost(stage: &Stage) {
     assert_eq!(rows[0]["status"], "succeeded");
     assert_eq!(stage.sim.effects().len(), 1, "one refund");
     let attempts = rows[0]["attempt_list"].as_array().expect("attempts");
-    assert_eq!(attempts.len(), 2, "{attempts:?}");
+    assert!(matches!(attempts.len(), 1 | 2), "{attempts:?}");
     stage.verify();
 }
 

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use crate::judge::judge;
+use crate::ledger::is_free;
 use crate::place::{Place, Settings, leave};
 use crate::pty::cpu_of;
 use crate::tools::{SOON, SmallDisk, wait_until};
@@ -24,7 +25,14 @@ fn on_a_full_disk_nothing_is_accepted_or_sent_and_it_recovers_i5_i26() {
     place.drive("1", "made");
     let engine = place.engine(&[]);
     engine.wait_for("Succ 1");
-    engine.signal(Signal::STOP);
+    wait_until("it is stopped between two writes", || {
+        engine.signal(Signal::STOP);
+        let between = is_free(&place.ledger);
+        if !between {
+            engine.signal(Signal::CONT);
+        }
+        between.then_some(())
+    });
     for n in 0..4 {
         place.queue(&format!("44{n}"), &format!("before_{n}"));
     }

@@ -187,6 +187,18 @@ impl Held {
     }
 }
 
+/// Whether nobody holds the writer's lock.
+pub fn is_free(path: &Path) -> bool {
+    block(async {
+        let options = SqliteConnectOptions::new().filename(path);
+        let options = options.busy_timeout(std::time::Duration::ZERO);
+        let mut conn = options.connect().await.expect("opened");
+        let began = sqlx::query("BEGIN IMMEDIATE").execute(&mut conn).await;
+        conn.close().await.expect("closed");
+        began.is_ok()
+    })
+}
+
 /// One number.
 pub fn number(path: &Path, sql: &'static str) -> i64 {
     block(async {
