@@ -8,6 +8,7 @@
     reason = "a test fails by panicking"
 )]
 
+#[path = "../common/install.rs"]
 mod install;
 mod simulator;
 

@@ -59,7 +59,7 @@ const SAMEKEY: &str = env!("CARGO_BIN_EXE_samekey");
 /// With its own automatic retries, whatever the fault: one refund (S3, S8, S15, S16, S61–S64).
 #[test]
 fn the_python_sdk_finds_the_provider_it_knows_s3_s4_s6_s8_s15_s19_s42_s52() {
-    match install::python(PYTHON_SDK) {
+    match install::python(&[PYTHON_SDK]) {
         Err(why) => skipped("the Python SDK against samekey sim", &why),
         Ok(python) => holds(
             "Python SDK against samekey sim",

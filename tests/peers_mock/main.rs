@@ -14,6 +14,7 @@
 
 #[path = "../common/cli.rs"]
 mod cli;
+#[path = "../common/install.rs"]
 mod install;
 mod localstripe;
 mod peer;

@@ -51,7 +51,7 @@ pub fn node(package: &str) -> Result<PathBuf, String> {
 fn folder(packages: &[&str]) -> PathBuf {
     let name = packages.join("+").replace(['=', '@'], "-");
     Path::new(env!("CARGO_TARGET_TMPDIR"))
-        .join("peers_mock")
+        .join("peers")
         .join(name)
 }
 
