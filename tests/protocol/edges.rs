@@ -14,7 +14,7 @@
 use samekey::domain::evidence::{self, Evidence, ObjectStatus, ProviderObject, Seen, Source};
 use samekey::domain::findings::{Missing, missing};
 use samekey::domain::guard;
-use samekey::domain::operation::{Closing, Contradiction, Effect, Status};
+use samekey::domain::operation::{Closing, Contradiction, Effect, Status, UnknownReason};
 use samekey::domain::outcome::OutcomeClass;
 use samekey::domain::policy::{Circuit, CircuitState, Health};
 use samekey::domain::review_event::{ReviewRefusal, may_reject, may_snooze};
@@ -254,4 +254,23 @@ fn only_what_waits_may_be_rejected() {
     let nothing = may_reject(&absent(keyed()).op);
     assert_eq!(nothing, Err(ReviewRefusal::NothingToApprove));
     assert_eq!(may_reject(&Story::held(keyed(), 3800).op), Ok(()));
+}
+
+/// I27: before the row's own first attempt nobody knows how old its key is: nothing is sent, and the row
+/// is a person's. At that very moment the clock has not run back.
+#[test]
+fn a_clock_before_the_first_attempt_ends_sending() {
+    let mut story = Story::seed();
+    story.wait(60).attempt("toolu_01", timeout());
+    let first = story.op.row.first_authorised_at.expect("set");
+    story.now = first;
+    assert_eq!(story.sweep(), Err(Refusal::NothingDue));
+    story
+        .clone()
+        .authorise("toolu_01")
+        .expect("the same moment");
+    story.now = first - chrono::TimeDelta::microseconds(1);
+    assert_eq!(story.authorise("toolu_01"), Err(Refusal::KeyExpired));
+    assert_eq!(story.sweep(), Ok(Next::Settled));
+    assert_eq!(story.op.row.reason, Some(UnknownReason::KeyExpired));
 }

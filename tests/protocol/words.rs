@@ -15,7 +15,9 @@ use std::str::FromStr;
 use samekey::domain::evidence::{Bearing, ObjectStatus, ProviderObject, Seen, Source, Verdict};
 use samekey::domain::findings::{Field, Proven, agrees, proven};
 use samekey::domain::guard::{self, Role, Ruling};
+use samekey::domain::message::{self, Language};
 use samekey::domain::money::Money;
+use samekey::domain::notice::NoticeEvent;
 use samekey::domain::operation::{Closing, Status};
 use samekey::domain::outcome::OutcomeClass;
 use samekey::domain::policy::ProviderKind;
@@ -56,6 +58,9 @@ fn a_word_reads_back_as_what_it_was_written_for() {
         Source::TypedRef,
     ] {
         one_word(source, source.as_str());
+    }
+    for event in NoticeEvent::VARIANTS {
+        one_word(*event, event.as_str());
     }
     for action in [Action::Opened, Action::NoLongerFits, Action::Snoozed] {
         assert_eq!(Action::from_str(action.as_str()), Ok(action));
@@ -216,4 +221,20 @@ fn a_correction_says_why() {
         Some("the bank returned the money")
     );
     assert_eq!(why(&wrong).as_deref(), Some("a person corrected it"));
+}
+
+/// What everybody who asked may be told of a row is what its own call would hear.
+#[test]
+fn a_row_is_told_as_its_call_is() {
+    let mut story = Story::seed();
+    let arguments = r#"{"order_id":"4417","amount_cents":3800,"currency":"usd"}"#;
+    for _ in 0..2 {
+        let told = message::of_row(&story.op.row, Language::En);
+        assert!(told.contains("USD 38.00 for order 4417"), "{told}");
+        let heard = message::of_call(&story.answer(), arguments, Language::En);
+        assert_eq!(told, heard);
+        let refund = story.ours("re_1", ObjectStatus::Succeeded);
+        story.observe(Source::Webhook, event_of(&refund));
+    }
+    assert_eq!(story.status(), Status::Succeeded);
 }
