@@ -17,8 +17,10 @@ use samekey::domain::guard;
 use samekey::domain::operation::{Closing, Contradiction, Effect, Status, UnknownReason};
 use samekey::domain::outcome::OutcomeClass;
 use samekey::domain::policy::{Circuit, CircuitState, Health};
+use samekey::domain::report::{CLASSES, Fact, Fold, ReportQuery};
 use samekey::domain::review_event::{ReviewRefusal, may_reject, may_snooze};
 use samekey::domain::text::{TextError, plain};
+use samekey::domain::tool_call::RefundArguments;
 use samekey::domain::transition::{Next, Refusal};
 use strum::VariantArray as _;
 
@@ -273,4 +275,62 @@ fn a_clock_before_the_first_attempt_ends_sending() {
     assert_eq!(story.authorise("toolu_01"), Err(Refusal::KeyExpired));
     assert_eq!(story.sweep(), Ok(Next::Settled));
     assert_eq!(story.op.row.reason, Some(UnknownReason::KeyExpired));
+}
+
+/// Of two objects of ours the row names the one that succeeded, in whatever order they are listed.
+#[test]
+fn of_two_objects_the_one_that_succeeded_is_named() {
+    use ObjectStatus::{Pending, Succeeded};
+    for (first, second, named) in [(Pending, Succeeded, "re_2"), (Succeeded, Pending, "re_1")] {
+        let mut story = Story::lost_and_stopped(keyed(), 3800);
+        let list = story.list(&[story.ours("re_1", first), story.ours("re_2", second)]);
+        story.observe(Source::ReviewLookup, list);
+        let known = story.op.row.provider_ref.expect("identified");
+        assert_eq!(known.as_str(), named);
+    }
+}
+
+/// A reason is taken as the provider spells it, or refused.
+#[test]
+fn a_reason_is_one_that_the_provider_knows() {
+    let parse = |reason: &str| {
+        RefundArguments::parse(&serde_json::json!({
+            "order_id": "4417", "amount_cents": 3800, "currency": "usd", "reason": reason,
+        }))
+    };
+    for reason in ["duplicate", "fraudulent", "requested_by_customer"] {
+        assert_eq!(parse(reason).expect("known").reason, Some(reason));
+    }
+    parse("damaged").expect_err("no reason of the provider's");
+}
+
+/// The report's last class with a bound ends after a week; what took longer has none.
+#[test]
+fn a_week_is_the_last_class_of_the_report() {
+    assert!(CLASSES.is_sorted());
+    let query = ReportQuery {
+        since: Some(at(0)),
+        until: at(48),
+        tool: None,
+    };
+    let mut fold = Fold::new(&query, at(0));
+    let week = 7 * 24 * 3600;
+    for took in [week, week + 1] {
+        fold.add(&Fact {
+            tool: "issue_refund".parse().expect("a tool"),
+            status: Status::Failed,
+            effect: Effect::Absent,
+            contradicted: false,
+            money: None,
+            attempts: 1,
+            created_at: at(0),
+            unknown_at: None,
+            closed_at: Some(at(took)),
+        });
+    }
+    let report = fold.report(None);
+    let last: Vec<u64> = report.histogram.iter().skip(8).map(|(_, n)| *n).collect();
+    assert_eq!(last, [1, 1]);
+    let first = report.slots[0];
+    assert_eq!((first.opened, first.failed, first.unknown), (2, 2, 0));
 }
