@@ -46,7 +46,7 @@ async fn close(
     desk.gate.decide(id, ask, &by, "note", seen, typed).await
 }
 
-/// R78: where nobody is configured the OS user decides alone, as a lead; where somebody is, nobody else.
+/// M55: where nobody is configured the OS user decides alone, as a lead; where somebody is, nobody else.
 #[tokio::test(flavor = "multi_thread")]
 async fn only_configured_reviewers_or_else_the_os_user_decide() {
     let desk = Desk::of(still_terms(), 1).await;
@@ -251,7 +251,7 @@ async fn tools_and_the_clock_are_a_leads() {
     assert!(!ledger.clock_alarm().await.expect("read"), "accepted");
 }
 
-/// U14: what will not be done is said before: only a held row's approval sends anything.
+/// What will not be done is said before: only a held row's approval sends anything.
 #[tokio::test(flavor = "multi_thread")]
 async fn only_the_approval_of_a_held_row_sends() {
     let mut terms = still_terms();

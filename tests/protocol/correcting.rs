@@ -81,7 +81,7 @@ fn a_typed_id_must_be_what_it_is_said_to_be() {
 }
 
 /// Closed by two people on an id that nobody could fetch.
-fn closed_unseen() -> Story {
+pub fn closed_unseen() -> Story {
     let mut story = Story::lost_and_stopped(keyed(), 3800);
     story.observe(Source::ReviewLookup, unreachable());
     let typed = close_with("re_7", Fetched::Unreachable);
@@ -93,7 +93,7 @@ fn closed_unseen() -> Story {
     story
 }
 
-fn fetch(story: &mut Story, object: Option<ProviderObject>, taken: bool) {
+pub fn fetch(story: &mut Story, object: Option<ProviderObject>, taken: bool) {
     let event = Event::RefFetched { object, taken };
     story.apply(&event).expect("awaited");
 }

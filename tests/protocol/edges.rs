@@ -1,6 +1,6 @@
 //! The edges of the rules: the last moment, entry or cent at which each says one thing, and the first at
-//! which it says the other; and the words that only people read. Most of these were found by changing the
-//! code in one place and seeing that nobody noticed.
+//! which it says the other. Most of these were found by changing the code in one place and seeing that
+//! nobody noticed (README, "How it is proven").
 
 #![allow(
     clippy::expect_used,
@@ -12,17 +12,20 @@
 )]
 
 use samekey::domain::evidence::{self, Evidence, ObjectStatus, ProviderObject, Seen, Source};
-use samekey::domain::findings::{Field, Missing, Proven, agrees, missing, proven};
-use samekey::domain::guard::{self, Ruling};
-use samekey::domain::operation::{Closing, Contradiction, Status};
+use samekey::domain::findings::{Missing, missing};
+use samekey::domain::guard;
+use samekey::domain::operation::{Closing, Contradiction, Effect, Status, UnknownReason};
 use samekey::domain::outcome::OutcomeClass;
 use samekey::domain::policy::{Circuit, CircuitState, Health};
-use samekey::domain::review_event::Act;
+use samekey::domain::report::{CLASSES, Fact, Fold, ReportQuery};
+use samekey::domain::review_event::{ReviewRefusal, may_reject, may_snooze};
 use samekey::domain::text::{TextError, plain};
+use samekey::domain::tool_call::RefundArguments;
 use samekey::domain::transition::{Next, Refusal};
 use strum::VariantArray as _;
 
 use crate::builders::*;
+use crate::correcting::{closed_unseen, fetch};
 use crate::deciding::{ACKNOWLEDGE, absent, correct, keyed};
 
 fn seen_status(story: &Story, id: &str) -> ObjectStatus {
@@ -94,30 +97,6 @@ fn the_loss_of_another_object_does_not_contradict_the_one_the_row_holds() {
     );
 }
 
-/// R76: a row that fails by evidence says which object failed, and why the provider says so.
-#[test]
-fn a_lost_object_is_named_with_the_providers_reason() {
-    for (reason, told) in [
-        (Some("insufficient_funds"), "insufficient_funds"),
-        (None, "no reason given"),
-    ] {
-        for status in [ObjectStatus::Failed, ObjectStatus::Canceled] {
-            let mut story = Story::seed();
-            story.attempt("toolu_01", timeout());
-            let lost = ProviderObject {
-                failure_reason: reason.map(Into::into),
-                ..story.ours("re_1", status)
-            };
-            story.observe(Source::Webhook, event_of(&lost));
-            let text = story.op.row.failure_text.expect("a reason");
-            assert_eq!(
-                text.as_str(),
-                format!("the provider's refund re_1 failed: {told}")
-            );
-        }
-    }
-}
-
 /// "Contradicted": two effects of a failed row that are both lost again agree with it; one that is not
 /// does not.
 #[test]
@@ -150,39 +129,6 @@ fn two_lost_effects_of_a_failed_row_are_acknowledged() {
     );
 }
 
-/// What the screen compares: a closed row's status with the object's.
-#[test]
-fn a_closed_row_agrees_with_an_object_of_its_status() {
-    let story = Story::lost_and_stopped(keyed(), 3800);
-    let agree = |closed, seen| {
-        let mut row = story.op.row.clone();
-        row.status = closed;
-        agrees(&row, &story.ours("re_1", seen), Field::Status)
-    };
-    for seen in [
-        ObjectStatus::Pending,
-        ObjectStatus::RequiresAction,
-        ObjectStatus::Succeeded,
-        ObjectStatus::Failed,
-        ObjectStatus::Canceled,
-        ObjectStatus::Other,
-    ] {
-        let happened = seen == ObjectStatus::Succeeded;
-        let lost = matches!(seen, ObjectStatus::Failed | ObjectStatus::Canceled);
-        assert_eq!(agree(Status::Succeeded, seen), Some(happened), "{seen:?}");
-        assert_eq!(agree(Status::Failed, seen), Some(lost), "{seen:?}");
-        assert_eq!(agree(Status::Open, seen), None);
-    }
-}
-
-#[test]
-fn nothing_sent_is_proven_where_nothing_was_sent() {
-    let mut story = Story::seed();
-    assert_eq!(proven(&story.op, &story.terms), Proven::NothingSent);
-    story.decide(&ann(), Act::Stop).expect("stopped");
-    assert_eq!(proven(&story.op, &story.terms), Proven::NothingSent);
-}
-
 /// I19: at the very moment at which a row is decidable, time is not missing any more.
 #[test]
 fn time_is_missing_until_the_moment_itself() {
@@ -194,25 +140,6 @@ fn time_is_missing_until_the_moment_itself() {
     assert!(waiting(&story));
     story.now = at;
     assert!(!waiting(&story));
-}
-
-/// A closed row is not closed again; where evidence contradicts it, the screen says what to do instead.
-#[test]
-fn a_contradicted_closed_row_is_told_to_be_corrected() {
-    let mut story = Story::seed();
-    let refund = story.ours("re_1", ObjectStatus::Succeeded);
-    story.attempt("toolu_01", reply(OutcomeClass::Succeeded, refund));
-    let says = |story: &Story| {
-        let ruling = guard::closing(&story.op, Closing::Failed, &story.terms, story.now);
-        let Ruling::Refused { why, .. } = ruling else {
-            panic!("closed is closed")
-        };
-        why
-    };
-    assert_eq!(says(&story), "the row is closed");
-    let lost = story.ours("re_1", ObjectStatus::Failed);
-    story.observe(Source::Webhook, event_of(&lost));
-    assert!(says(&story).contains("`ops correct`"));
 }
 
 /// "Outage": what counts towards a tool's circuit is silence, a 5xx or a 429; a refusal is a healthy answer.
@@ -249,7 +176,7 @@ fn only_the_operation_on_trial_gives_the_trial_back() {
     assert!(own.is_open(), "and proved nothing");
 }
 
-/// F31: a name of exactly the longest length is taken, and a flood of spaces around one is not even read.
+/// I33: a name of exactly the longest length is taken, and a flood of spaces around one is not even read.
 #[test]
 fn a_name_is_as_long_as_it_may_be_and_no_flood_is_read() {
     let nines = "9".repeat(20);
@@ -272,4 +199,138 @@ fn a_success_that_is_not_ours_is_kept_as_a_mismatch() {
     let mismatch = Some(OutcomeClass::ReplyMismatch);
     assert_eq!(story.op.attempts[0].class(), mismatch);
     assert_eq!(story.op.row.last_outcome, mismatch);
+}
+
+/// F21: what is fetched under a typed id is evidence where it is ours, and nobody's doubt where it is not.
+#[test]
+fn only_our_own_object_is_taken_in_by_fetching_a_typed_id() {
+    let mut ours = closed_unseen();
+    let object = ours.ours("re_7", ObjectStatus::Succeeded);
+    fetch(&mut ours, Some(object), false);
+    assert_eq!(ours.op.row.effect, Effect::Identified);
+    assert_eq!(seen_status(&ours, "re_7"), ObjectStatus::Succeeded);
+    let mut unmarked = closed_unseen();
+    let object = unmarked.unmarked("re_7");
+    fetch(&mut unmarked, Some(object), false);
+    assert_eq!(unmarked.op.row.verdict, None, "nothing is ambiguous");
+}
+
+/// R48: the last attempt of all is not swept away under its engine, nor the lookup that it asks for.
+#[test]
+fn the_last_attempt_is_not_swept_while_it_is_under_way() {
+    let five = || {
+        let mut story = Story::seed();
+        for n in 0..5 {
+            let name = if n < 3 { "toolu_01" } else { "toolu_02" };
+            story.attempt(name, limited());
+        }
+        story
+    };
+    let mut flying = five();
+    flying.authorise("toolu_02").expect("the sixth");
+    assert_eq!(flying.sweep(), Err(Refusal::NothingDue));
+    let mut looking = five();
+    assert_eq!(
+        looking.attempt("toolu_02", already_refunded()),
+        Next::Lookup
+    );
+    assert_eq!(looking.sweep(), Err(Refusal::NothingDue));
+}
+
+/// A row is put off for at most seven days, to the moment.
+#[test]
+fn seven_days_are_the_longest_snooze() {
+    let story = absent(keyed());
+    let week = chrono::TimeDelta::days(7);
+    let moment = chrono::TimeDelta::microseconds(1);
+    let may = |until| may_snooze(&story.op.row, until, story.now);
+    assert_eq!(may(story.now + week), Ok(()));
+    may(story.now + week + moment).expect_err("longer");
+    assert_eq!(may(story.now + moment), Ok(()));
+    may(story.now).expect_err("over");
+}
+
+/// Rejecting is offered where something waits, and nowhere else.
+#[test]
+fn only_what_waits_may_be_rejected() {
+    let nothing = may_reject(&absent(keyed()).op);
+    assert_eq!(nothing, Err(ReviewRefusal::NothingToApprove));
+    assert_eq!(may_reject(&Story::held(keyed(), 3800).op), Ok(()));
+}
+
+/// I27: before the row's own first attempt nobody knows how old its key is: nothing is sent, and the row
+/// is a person's. At that very moment the clock has not run back.
+#[test]
+fn a_clock_before_the_first_attempt_ends_sending() {
+    let mut story = Story::seed();
+    story.wait(60).attempt("toolu_01", timeout());
+    let first = story.op.row.first_authorised_at.expect("set");
+    story.now = first;
+    assert_eq!(story.sweep(), Err(Refusal::NothingDue));
+    story
+        .clone()
+        .authorise("toolu_01")
+        .expect("the same moment");
+    story.now = first - chrono::TimeDelta::microseconds(1);
+    assert_eq!(story.authorise("toolu_01"), Err(Refusal::KeyExpired));
+    assert_eq!(story.sweep(), Ok(Next::Settled));
+    assert_eq!(story.op.row.reason, Some(UnknownReason::KeyExpired));
+}
+
+/// Of two objects of ours the row names the one that succeeded, in whatever order they are listed.
+#[test]
+fn of_two_objects_the_one_that_succeeded_is_named() {
+    use ObjectStatus::{Pending, Succeeded};
+    for (first, second, named) in [(Pending, Succeeded, "re_2"), (Succeeded, Pending, "re_1")] {
+        let mut story = Story::lost_and_stopped(keyed(), 3800);
+        let list = story.list(&[story.ours("re_1", first), story.ours("re_2", second)]);
+        story.observe(Source::ReviewLookup, list);
+        let known = story.op.row.provider_ref.expect("identified");
+        assert_eq!(known.as_str(), named);
+    }
+}
+
+/// A reason is taken as the provider spells it, or refused.
+#[test]
+fn a_reason_is_one_that_the_provider_knows() {
+    let parse = |reason: &str| {
+        RefundArguments::parse(&serde_json::json!({
+            "order_id": "4417", "amount_cents": 3800, "currency": "usd", "reason": reason,
+        }))
+    };
+    for reason in ["duplicate", "fraudulent", "requested_by_customer"] {
+        assert_eq!(parse(reason).expect("known").reason, Some(reason));
+    }
+    parse("damaged").expect_err("no reason of the provider's");
+}
+
+/// The report's last class with a bound ends after a week; what took longer has none.
+#[test]
+fn a_week_is_the_last_class_of_the_report() {
+    assert!(CLASSES.is_sorted());
+    let query = ReportQuery {
+        since: Some(at(0)),
+        until: at(48),
+        tool: None,
+    };
+    let mut fold = Fold::new(&query, at(0));
+    let week = 7 * 24 * 3600;
+    for took in [week, week + 1] {
+        fold.add(&Fact {
+            tool: "issue_refund".parse().expect("a tool"),
+            status: Status::Failed,
+            effect: Effect::Absent,
+            contradicted: false,
+            money: None,
+            attempts: 1,
+            created_at: at(0),
+            unknown_at: None,
+            closed_at: Some(at(took)),
+        });
+    }
+    let report = fold.report(None);
+    let last: Vec<u64> = report.histogram.iter().skip(8).map(|(_, n)| *n).collect();
+    assert_eq!(last, [1, 1]);
+    let first = report.slots[0];
+    assert_eq!((first.opened, first.failed, first.unknown), (2, 2, 0));
 }
