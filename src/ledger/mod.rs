@@ -192,10 +192,9 @@ impl Stamp {
             (None, _) | (_, None) => true,
         };
         let other_mode = known.iter().find(|k| k.mode != self.mode);
-        let same = known.iter().filter(|k| k.provider == self.provider);
-        let other_place = same
-            .filter(|k| k.origin != self.origin || !account(k))
-            .next();
+        let other_place = known
+            .iter()
+            .find(|k| k.provider == self.provider && (k.origin != self.origin || !account(k)));
         match other_mode.or(other_place) {
             Some(other) => Err(LedgerError::Bound {
                 stamped: other.to_string(),
