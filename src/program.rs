@@ -96,7 +96,7 @@ impl Program {
                 format!("the command cannot be started: {why}")
             })?;
         let mut group = Group(leader(&child));
-        let output = tokio::spawn({
+        let mut output = tokio::spawn({
             let (out, err) = (child.stdout.take(), child.stderr.take());
             async move { tokio::join!(head(out), head(err)) }
         });
@@ -116,10 +116,10 @@ impl Program {
         };
         drop(group);
         // Real time: this waits for pipes, not for anything of the ledger's.
-        let (out, err) = match tokio::time::timeout(LAST_WORDS, output).await {
-            Ok(Ok(said)) => said,
-            Ok(Err(_)) | Err(_) => <(Output, Output)>::default(),
-        };
+        let said = tokio::time::timeout(LAST_WORDS, &mut output).await;
+        // Whatever was left behind keeps no pipe of ours open.
+        output.abort();
+        let (out, err) = said.ok().and_then(Result::ok).unwrap_or_default();
         status.map(|status| Ended { status, out, err })
     }
 }

@@ -189,6 +189,7 @@ const MISTAKES: &[Mistake] = &[
     ("[providers.stripe]\nwebhook_secret_env = \"whsec_abc\"", 2, "providers.stripe.webhook_secret_env", "looks like a key", "name of the variable"),
     ("[providers.stripe]\nwebhook_secret_env = \"\"", 2, "providers.stripe.webhook_secret_env", "is empty", ""),
     ("[providers.stripe]\nwebhook_secret_env = \"X\"\nwebhook_secret_file = \"/x\"", 3, "providers.stripe.webhook_secret_file", "stands beside webhook_secret_env", "keep one"),
+    ("[providers.stripe]\nwebhook_secret = \"whsec_abc\"", 2, "providers.stripe.webhook_secret", "never stands in this file", "webhook_secret_env"),
     ("[providers.stripe]\nresolve = \"magic\"", 2, "providers.stripe.resolve", "not known", "orders.csv"),
     ("[providers.stripe]\nresolve = {}", 2, "providers.stripe.resolve", "neither table nor command", "orders.csv"),
     ("[providers.stripe]\nresolve = { table = \"orders.csv\" }", 2, "providers.stripe.resolve.table", "absolute", "from /"),

@@ -317,7 +317,7 @@ fn snap(name: &str, stage: &Stage) {
     insta::assert_snapshot!(format!("{name}_{width}x{height}"), stage.text());
 }
 
-/// What waits or was set aside of the provider's events is in sight, once there is any (M5).
+/// What waits or was quarantined of the provider's events is in sight, once there is any (M5).
 #[test]
 fn the_providers_events_are_counted_on_the_engine_page_m5() {
     let mut quiet = stage((120, 40));
@@ -334,8 +334,8 @@ fn the_providers_events_are_counted_on_the_engine_page_m5() {
     let text = stage.text();
     for wanted in [
         "1 waiting",
-        "12 not ours",
-        "2 set aside",
+        "12 ignored",
+        "2 quarantined",
         "events cannot be listed: HTTP 403",
     ] {
         assert!(text.contains(wanted), "{wanted}: {text}");

@@ -40,11 +40,10 @@ async fn told(cx: &Context, desk: &Desk) -> Result<Exit, Failure> {
     } else {
         cx.out.text(&as_text(&found, &done, &counts, &lines))?;
     }
-    let silent = done.looked.is_empty() && !done.unanswered.is_empty();
-    Ok(if silent {
-        Exit::Unreachable
-    } else {
+    Ok(if done.unanswered.is_empty() {
         Exit::Done
+    } else {
+        Exit::Unreachable
     })
 }
 

@@ -32,6 +32,7 @@ use crate::engine::EngineConfig;
 
 pub use env::Env;
 pub use notify::{NotifySection, WebhookAt, WebhookFormat};
+pub(crate) use paths::open_file;
 pub use paths::{Paths, ledger_path, os_user};
 pub use provider::OrdersBy;
 pub use secret::{KeySource, Secret, SecretError};

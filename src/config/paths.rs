@@ -1,8 +1,11 @@
-//! Default places of files, and who the user is.
+//! Default places of files, opening one that a setting names, and who the user is.
 
+use std::fs::{File, Metadata};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use etcetera::{BaseStrategy as _, choose_base_strategy};
+use rustix::fs::{Mode, OFlags};
 
 use super::{ConfigError, Env};
 
@@ -17,6 +20,22 @@ pub struct Paths {
     pub ledger: PathBuf,
     /// `samekey/samekey.log` in the user's state directory.
     pub log: PathBuf,
+}
+
+/// Opens a file that a setting names, for reading. What is no file is refused: a pipe that nobody writes
+/// to would be waited for without end.
+///
+/// # Errors
+/// It cannot be opened, or is no file.
+pub(crate) fn open_file(path: &Path) -> io::Result<(File, Metadata)> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    let meta = file.metadata()?;
+    if meta.is_file() {
+        Ok((file, meta))
+    } else {
+        Err(io::Error::other("it is no file"))
+    }
 }
 
 impl Paths {

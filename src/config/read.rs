@@ -136,9 +136,16 @@ impl<'a> Section<'a> {
                 "remove the line".to_owned(),
             )
         } else if ["api_key", "secret", "secret_key", "webhook_secret"].contains(&key.as_str()) {
+            let name = if key == "webhook_secret" {
+                key
+            } else {
+                "api_key"
+            };
             (
                 "is not known; a secret never stands in this file",
-                "remove it and name its environment variable as api_key_env, or its file as api_key_file".to_owned(),
+                format!(
+                    "remove it and name its environment variable as {name}_env, or its file as {name}_file"
+                ),
             )
         } else if let Some(meant) = nearest(key, known) {
             ("is not known", format!("write {meant}"))

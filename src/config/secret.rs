@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use super::{Env, plain};
+use super::{Env, open_file, plain};
 
 /// A secret. Prints as a stand-in, whatever asks.
 #[derive(Clone, PartialEq, Eq)]
@@ -57,6 +57,8 @@ pub enum SecretError {
     Mode { path: PathBuf, mode: u32 },
     #[error("the secret from {0} is empty or holds a space or control character")]
     Malformed(String),
+    #[error("{0} holds more than {MOST_SECRETS} secrets")]
+    TooMany(String),
 }
 
 impl SecretError {
@@ -70,6 +72,7 @@ impl SecretError {
             Self::Unreadable { path, .. } => format!("put the secret into {}", path.display()),
             Self::Mode { path, .. } => format!("run `chmod 600 {}`", path.display()),
             Self::Malformed(_) => "store the secret alone on one line".to_owned(),
+            Self::TooMany(_) => "keep those that are in use".to_owned(),
         }
     }
 }
@@ -103,7 +106,10 @@ impl KeySource {
         let between = |c: char| c == ',' || c.is_whitespace();
         let keys: Vec<&str> = raw.split(between).filter(|k| !k.is_empty()).collect();
         let graphic = |key: &&str| key.bytes().all(|b| b.is_ascii_graphic());
-        if keys.is_empty() || keys.len() > MOST_SECRETS || !keys.iter().all(graphic) {
+        if keys.len() > MOST_SECRETS {
+            return Err(SecretError::TooMany(from));
+        }
+        if keys.is_empty() || !keys.iter().all(graphic) {
             return Err(SecretError::Malformed(from));
         }
         Ok(keys.into_iter().map(Secret::new).collect())
@@ -130,11 +136,7 @@ fn read_private(path: &Path) -> Result<String, SecretError> {
         why,
     };
     // The mode is taken from the open file, so that it cannot be swapped in between.
-    let file = std::fs::File::open(path).map_err(|e| unreadable(plain(&e)))?;
-    let meta = file.metadata().map_err(|e| unreadable(plain(&e)))?;
-    if !meta.is_file() {
-        return Err(unreadable("it is not a file".to_owned()));
-    }
+    let (file, meta) = open_file(path).map_err(|e| unreadable(plain(&e)))?;
     let mode = meta.mode() & 0o7777;
     if mode & 0o177 != 0 {
         return Err(SecretError::Mode {
@@ -167,6 +169,7 @@ mod tests {
             ("ONE", "whsec_a"),
             ("TWO", "whsec_a, whsec_b"),
             ("NONE", " , "),
+            ("MANY", "a,b,c,d,e,f,g,h,i"),
         ]);
         let of = |name: &str| KeySource::Env(name.to_owned()).read_several(&env);
         assert_eq!(of("ONE").expect("one").len(), 1);
@@ -176,6 +179,7 @@ mod tests {
             ["whsec_a", "whsec_b"]
         );
         assert_eq!(of("NONE"), Err(SecretError::Malformed("NONE".to_owned())));
+        assert_eq!(of("MANY"), Err(SecretError::TooMany("MANY".to_owned())));
         assert_eq!(of("GONE"), Err(SecretError::NotSet("GONE".to_owned())));
     }
 
@@ -199,5 +203,14 @@ mod tests {
             Err(SecretError::Mode { mode: 0o644, .. })
         ));
         assert_eq!(set(0o600).expect("private").expose(), "sk_test_2");
+
+        // A pipe that nobody writes to is refused, not waited for.
+        let pipe = dir.path().join("pipe");
+        let made = rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR);
+        made.expect("a pipe");
+        assert!(matches!(
+            KeySource::File(pipe).read(&env),
+            Err(SecretError::Unreadable { .. })
+        ));
     }
 }

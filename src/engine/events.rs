@@ -129,23 +129,6 @@ async fn refund(
     event: &ProviderEvent,
     (id, shown): (&ProviderRef, Option<&ProviderObject>),
 ) -> Result<EventWent, LedgerError> {
-    let recovery = shared.deps.ledger.recovery();
-    let marked = shown.and_then(|o| o.operation.as_ref());
-    let name = provider.name();
-    let mut rows = recovery
-        .named_by(name, id, marked, event.key.as_ref())
-        .await?;
-    // Without any operation's id it may still be ours, or somebody else's of the same amount.
-    if let (true, None, Some(payment)) = (
-        rows.is_empty(),
-        marked,
-        shown.and_then(|o| o.payment.as_ref()),
-    ) {
-        rows = recovery.unsettled_on(name, payment).await?;
-    }
-    if rows.is_empty() && shown.is_some() {
-        return Ok(EventWent::Ignored { why: "not_ours" });
-    }
     // An event that has no readable refund in it says which one to read.
     let (object, source) = match shown {
         Some(object) => (object.clone(), Source::Webhook),
@@ -155,12 +138,8 @@ async fn refund(
             Err(why) => return Ok(later(stored, &why)),
         },
     };
-    if rows.is_empty() {
-        let marked = object.operation.as_ref();
-        rows = recovery.named_by(name, id, marked, None).await?;
-    }
     let mut best = EventWent::Ignored { why: "not_ours" };
-    for row in rows {
+    for row in concerned(shared, provider.name(), event, &object).await? {
         let object = by_key(shared, event, &row, object.clone()).await?;
         match take_in(shared, &row, object, source).await? {
             Ok(went) if rank(&went) > rank(&best) => best = went,
@@ -169,6 +148,23 @@ async fn refund(
         }
     }
     Ok(best)
+}
+
+/// The rows that a refund names, or that it was seen with before; without any operation's id it may still
+/// be ours, or somebody else's of the same amount.
+async fn concerned(
+    shared: &Shared,
+    provider: &ProviderName,
+    event: &ProviderEvent,
+    object: &ProviderObject,
+) -> Result<Vec<OperationId>, LedgerError> {
+    let recovery = shared.deps.ledger.recovery();
+    let (marked, key) = (object.operation.as_ref(), event.key.as_ref());
+    let rows = recovery.named_by(provider, &object.id, marked, key).await?;
+    match (&object.payment, marked) {
+        (Some(payment), None) if rows.is_empty() => recovery.unsettled_on(provider, payment).await,
+        _ => Ok(rows),
+    }
 }
 
 /// How much an event came to, where it concerns several rows.

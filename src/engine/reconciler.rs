@@ -275,6 +275,10 @@ async fn recover(
         return Ok(Err(error.to_string().into()));
     }
     let end = shared.now();
+    // What is noted by a wrong clock would leave out, later, what happened meanwhile.
+    if shared.deps.ledger.clock_alarm().await? {
+        return Ok(Err("the clock cannot be trusted".into()));
+    }
     let mut from = earlier(from, OVERLAP).max(earlier(end, LISTED_FOR));
     let mut to = end;
     let mut all = Recovered::default();
@@ -329,7 +333,7 @@ async fn store(
     }
 }
 
-/// What a whole run came to: every unsettled row was looked at once.
+/// What a whole run came to: every unsettled and every contradicted row was looked at once.
 #[derive(Clone, Debug, Default)]
 pub struct Reconciled {
     /// Rows that were looked at, as they stand now.
@@ -366,8 +370,8 @@ pub async fn work_off_events(deps: EngineDeps) -> Result<u64, LedgerError> {
     events::work_off(&alone(deps), None).await
 }
 
-/// One run over everything, whatever its schedule says: missed events, waiting events, unsettled rows, and
-/// closed ones whose day has come.
+/// One run over everything, whatever its schedule says: missed events, waiting events, unsettled and
+/// contradicted rows, and closed ones whose day has come.
 ///
 /// # Errors
 /// A ledger that cannot be reached, or whose clock cannot be trusted.

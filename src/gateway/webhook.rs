@@ -42,6 +42,7 @@ pub(super) struct Intake {
 /// Why a request is not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Not {
+    Empty,
     TooLarge,
     TooSlow,
     Broken,
@@ -52,6 +53,7 @@ enum Not {
 impl IntoResponse for Not {
     fn into_response(self) -> Response {
         let (status, title) = match self {
+            Self::Empty => (StatusCode::BAD_REQUEST, "the body is empty".to_owned()),
             Self::TooLarge => (
                 StatusCode::PAYLOAD_TOO_LARGE,
                 "the body is too large".to_owned(),
@@ -139,7 +141,9 @@ fn signed_for<'a>(
 async fn read(body: Body) -> Result<Bytes, Not> {
     let whole = Limited::new(body, MAX_EVENT).collect();
     match tokio::time::timeout(READ_TIME, whole).await {
-        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Ok(body)) => Some(body.to_bytes())
+            .filter(|bytes| !bytes.is_empty())
+            .ok_or(Not::Empty),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Not::TooLarge),
         Ok(Err(_)) => Err(Not::Broken),
         Err(_) => Err(Not::TooSlow),

@@ -201,12 +201,6 @@ pub trait Recovery: Send + Sync {
         provider: &ProviderName,
         payment: &PaymentId,
     ) -> Result<Vec<OperationId>, LedgerError>;
-    /// Whether any row ever named this payment.
-    async fn knows_payment(
-        &self,
-        provider: &ProviderName,
-        payment: &PaymentId,
-    ) -> Result<bool, LedgerError>;
 
     /// From when the provider's events have to be listed: up to when they were, or the oldest row's
     /// opening; `None` where nothing was ever opened.
@@ -231,8 +225,8 @@ pub trait Recovery: Send + Sync {
         watched: &Watched,
         next_at: Option<Instant>,
     ) -> Result<(), LedgerError>;
-    /// Every row that something may have been sent for and that is neither settled nor driven, by its id,
-    /// behind `after`; at most `limit`.
+    /// Every row that something may have been sent for and that is neither settled nor driven, and every
+    /// contradicted one, by its id, behind `after`; at most `limit`.
     async fn unsettled(
         &self,
         after: Option<&OperationId>,

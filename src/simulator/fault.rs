@@ -301,13 +301,16 @@ impl Mixed {
 fn table(weights: &BTreeMap<String, u32>) -> Result<Vec<(u32, Option<Fault>)>, PlanError> {
     weights
         .iter()
-        .map(|(name, weight)| {
-            if name == HONEST {
-                return Ok((*weight, None));
-            }
-            Ok((*weight, Some(fault(name.parse()?)?)))
-        })
+        .map(|(name, weight)| Ok((*weight, mixable(name)?.map(fault).transpose()?)))
         .collect()
+}
+
+/// What takes part in a mix under this name; `None` is an honest answer.
+pub(super) fn mixable(name: &str) -> Result<Option<Scenario>, PlanError> {
+    if name == HONEST {
+        return Ok(None);
+    }
+    name.parse().map(Some)
 }
 
 /// A scenario's first step.

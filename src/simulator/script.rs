@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::fault::PlanError;
+use super::fault::{PlanError, mixable};
 use super::step::{Allowance, ReadFault, Setting, Step};
 
 /// A scenario's file.
@@ -81,6 +81,10 @@ impl Script {
             toml::from_str(text).map_err(|e| fail(e.span().map(|s| s.start), e.message()))?;
         let whole = |what| fail(None, what);
         file.check().map_err(whole)?;
+        let mixed = file.first.iter().chain(&file.later);
+        for name in mixed.flat_map(BTreeMap::keys) {
+            mixable(name).map_err(|e| fail(None, &e.to_string()))?;
+        }
         for step in &file.steps {
             let at = Some(step.span().start);
             step.get_ref().check().map_err(|what| fail(at, what))?;
@@ -213,6 +217,11 @@ mod tests {
             ),
             ("about = 'x'\n[first]\nslow = 1", None, "the other one"),
             ("about = 'x'\n[first]\n[later]\nslow = 1", None, "above 0"),
+            (
+                "about = 'x'\n[first]\nslow = 1\n[later]\nslowly = 1",
+                None,
+                "no scenario \"slowly\"",
+            ),
             (
                 "about = 'x'\n[world]\ncurrency = 'USD'\n[[step]]",
                 None,

@@ -58,3 +58,26 @@ async fn what_is_not_there_is_not_closed_and_silence_is_exit_3() {
     );
     home.ok(2, &["reconcile"]);
 }
+
+/// A row that evidence contradicts is told for as long as it is, although it is closed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_contradicted_row_is_named_until_it_is_corrected() {
+    let provider = simulator("copied-metadata:1").await;
+    let home = Home::with_provider(&provider.base_url(), "timeout = \"1s\"\n");
+    home.run(&["submit", "issue_refund", "--json-args", ARGS, "--run"]);
+    home.json(&["reconcile", "--once"]);
+    let told = home.json(&["reconcile", "--once"]);
+    let named = &told["contradicted"][0];
+    assert_eq!(named["contradicted"], "second_effect", "{told}");
+    let id = named["operation_id"].as_str().expect("an id");
+    let correct = ["ops", "correct", id, "--note", "two refunds"];
+    home.ok(0, &correct);
+    let told = home.json(&["reconcile", "--once"]);
+    assert_eq!(
+        told["contradicted"].as_array().map(Vec::len),
+        Some(0),
+        "{told}"
+    );
+    home.ok(0, &["verify"]);
+    provider.stop().await;
+}

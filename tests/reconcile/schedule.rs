@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use chrono::TimeDelta;
 use samekey::domain::later;
 use samekey::domain::operation::Status;
 use samekey::domain::watch::next_look;
 use samekey::engine::{Engine, EngineState};
 
-use crate::ledger::{at, terms};
+use crate::ledger::{at, stripe, terms};
 use crate::scripted::Room;
 
 /// 1, 2, 4 … minutes up to a day, and never past the moment from which absence can be proven; I16.
@@ -66,6 +67,34 @@ async fn a_running_engine_looks_by_itself() {
     }
     engine.stop(Duration::from_secs(5)).await;
     room.is_honest().await;
+}
+
+/// What a clock that cannot be trusted would note as listed is not noted: events made meanwhile would be
+/// left out later; S47, I27.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clock_that_went_astray_does_not_move_where_events_are_listed_from_i27() {
+    let room = Room::new().await;
+    room.world.unknown("toolu_01", "4417", 3800).await;
+    room.world.wait(Duration::from_secs(30));
+    room.reconcile().await;
+    let recovery = room.world.ledger.recovery();
+    let before = recovery.events_from(&stripe()).await.expect("answered");
+    let engine = Engine::start(room.deps());
+    let mut health = engine.health();
+    let running = health.wait_for(|h| h.state == EngineState::Running);
+    running.await.expect("it runs");
+    room.world.clock.step(TimeDelta::days(1));
+    assert!(room.world.ledger.clock_alarm().await.expect("read"));
+    // The listing that is due by the wrong clock says why it is not made.
+    while room.counts().await.troubles.is_empty() {
+        room.world.wait(Duration::from_secs(1));
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    engine.stop(Duration::from_secs(5)).await;
+    let why = room.counts().await.troubles[0].why.to_string();
+    assert_eq!(why, "the clock cannot be trusted");
+    let after = recovery.events_from(&stripe()).await.expect("answered");
+    assert_eq!(before, after);
 }
 
 /// Two engines on one ledger look at a row once: what one has taken the other leaves.

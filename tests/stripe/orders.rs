@@ -121,8 +121,13 @@ async fn a_table_is_read_anew_and_never_trusted_when_damaged() {
     assert!(unreadable(&resolve(World::new(), &by, "4417").await.0).contains("UTF-8"));
     std::fs::remove_file(&path).expect("removed");
     assert!(unreadable(&resolve(World::new(), &by, "4417").await.0).contains("cannot be read"));
-    let folder = OrdersBy::Table(dir.path().to_owned());
-    assert!(unreadable(&resolve(World::new(), &folder, "4417").await.0).contains("is no file"));
+    // A pipe that nobody writes to is not waited for.
+    let pipe = dir.path().join("pipe.csv");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR).expect("a pipe");
+    for other in [dir.path().to_owned(), pipe] {
+        let by = OrdersBy::Table(other);
+        assert!(unreadable(&resolve(World::new(), &by, "4417").await.0).contains("is no file"));
+    }
 }
 
 /// The payment that a table names still has to be this order's, where it says whose it is.
@@ -238,4 +243,23 @@ async fn a_command_that_hangs_is_killed_with_its_children_i33() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     panic!("the child lives on");
+}
+
+/// What a command leaves behind keeps no pipe of ours: its writes fail once we have stopped listening.
+#[tokio::test]
+async fn what_a_command_leaves_behind_is_not_listened_to_i33() {
+    let dir = TempDir::new().expect("a folder");
+    let by = script(
+        &dir,
+        r#"(trap "" PIPE; while echo x; do sleep 0.1; done 2>/dev/null; touch "$0.ended") & echo pi_1"#,
+    );
+    let (resolved, _) = resolve(World::new(), &by, "4417").await;
+    assert!(refused(&resolved).contains("did not answer with one id"));
+    for _ in 0..500 {
+        if dir.path().join("find.ended").exists() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("it is listened to for ever");
 }

@@ -40,6 +40,13 @@ async fn a_body_has_a_largest_size_i33() {
             .0,
         413
     );
+    // Nothing at all is not too much.
+    let header = room.signed(SECRET, b"");
+    let (status, said) = post(addr, &[("Stripe-Signature", &header)], b"").await;
+    assert!(
+        status == 400 && said.contains("the body is empty"),
+        "{said}"
+    );
     // In pieces, without an end.
     let mut socket = TcpStream::connect(addr).await.expect("connected");
     let head = "POST /webhooks/stripe HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";

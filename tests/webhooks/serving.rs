@@ -113,7 +113,7 @@ async fn it_drives_calls_takes_webhooks_and_ends_on_sigterm_l8_m3() {
     );
     let doctor = home.run(&["doctor"]).stdout;
     assert!(
-        doctor.contains("1 secrets are there") && doctor.contains("1 processed"),
+        doctor.contains("the secret is there") && doctor.contains("1 processed"),
         "{doctor}"
     );
     assert!(!doctor.contains(SECRET));

@@ -389,6 +389,28 @@ async fn an_event_whose_worker_died_is_taken_again_m5() {
     room.is_honest().await;
 }
 
+/// So is one that carries no operation's id: on a payment that waits for news it may be ours.
+#[tokio::test]
+async fn a_refund_of_another_shape_without_our_id_may_be_ours() {
+    let room = Room::new().await;
+    let id: OperationId = room.world.unknown("toolu_01", "4417", 3800).await;
+    let mut refund = room.refund_of(&id, "re_1", "succeeded").await;
+    refund["metadata"] = json!({});
+    refund["created"] = json!(room.row(&id).await.created_at.timestamp());
+    room.shown().refunds.push(refund);
+    let strange = json!({"id": "re_1", "object": "refund", "amount": "38.00"});
+    let gateway = room.gateway(&[SECRET]).await;
+    let event = room.event("evt_1", "refund.created", &strange);
+    assert_eq!(room.deliver(&gateway, &event).await, 200);
+    room.work_off().await;
+    let row = room.row(&id).await;
+    assert_eq!(
+        (row.status, row.verdict),
+        (Status::Unknown, Some(Verdict::Ambiguous))
+    );
+    room.is_honest().await;
+}
+
 /// A refund whose shape is another one is fetched instead of guessed (the endpoint's API version differs).
 #[tokio::test]
 async fn a_refund_of_another_shape_is_fetched_s41() {

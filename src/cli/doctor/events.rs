@@ -1,4 +1,4 @@
-//! What the provider tells: whether its webhooks can be checked, and what of them waits or was set aside.
+//! What the provider tells: whether its webhooks can be checked, and what of them waits or was quarantined.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,14 +20,21 @@ pub(super) fn secrets(cx: &Context, config: &Config) -> Vec<Check> {
             return Check::ok(NAME, says);
         };
         match source.read_several(&cx.env) {
-            Ok(secrets) => Check::ok(NAME, format!("{name}: {} secrets are there", secrets.len())),
+            Ok(secrets) => Check::ok(NAME, format!("{name}: {}", there(secrets.len()))),
             Err(e) => Check::fail(NAME, format!("{name}: {e}; {}", e.remedy())),
         }
     });
     checks.collect()
 }
 
-/// What waits, and what was set aside.
+fn there(secrets: usize) -> String {
+    match secrets {
+        1 => "the secret is there".to_owned(),
+        n => format!("{n} secrets are there"),
+    }
+}
+
+/// What waits, and what was quarantined.
 pub(super) async fn inbox(cx: &Context, config: &Config, ledger: &Path) -> Vec<Check> {
     if !ledger.exists() {
         return Vec::new();
@@ -51,14 +58,15 @@ async fn counts(cx: &Context, config: &Config, path: &Path) -> Result<EventCount
 
 fn told(counts: &EventCounts) -> Vec<Check> {
     let says = format!(
-        "{} processed, {} not ours, {} wait, {} were set aside",
+        "{} processed, {} ignored, {} waiting, {} quarantined",
         counts.processed,
         counts.ignored,
         counts.waiting.saturating_add(counts.received),
         counts.quarantined
     );
     let mut checks = vec![if counts.waiting > 0 || counts.quarantined > 0 {
-        let says = format!("{says}; `samekey reconcile --once` tries again and names them");
+        let says =
+            format!("{says}; `samekey reconcile --once` names them, and tries again what waits");
         Check::warn("events", says)
     } else {
         Check::ok("events", says)

@@ -246,20 +246,6 @@ pub(super) async fn unsettled_on(
     ids(&rows)
 }
 
-pub(super) async fn knows_payment(
-    inner: &Arc<Inner>,
-    provider: &ProviderName,
-    payment: &PaymentId,
-) -> Result<bool, LedgerError> {
-    let sql = "SELECT EXISTS (SELECT 1 FROM operations WHERE provider = ? AND payment = ?)";
-    sqlx::query_scalar(sql)
-        .bind(provider.as_str())
-        .bind(payment.as_str())
-        .fetch_one(&inner.readers)
-        .await
-        .map_err(store::failed)
-}
-
 /// Up to when the events were listed; before the first time, the opening of the oldest row.
 pub(super) async fn read_from(
     inner: &Arc<Inner>,

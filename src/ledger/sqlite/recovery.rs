@@ -83,18 +83,6 @@ impl Recovery for SqliteLedger {
         .await
     }
 
-    async fn knows_payment(
-        &self,
-        provider: &ProviderName,
-        payment: &PaymentId,
-    ) -> Result<bool, LedgerError> {
-        let (provider, payment) = (provider.clone(), payment.clone());
-        self.read(
-            move |inner| async move { events::knows_payment(&inner, &provider, &payment).await },
-        )
-        .await
-    }
-
     async fn events_from(&self, provider: &ProviderName) -> Result<Option<Instant>, LedgerError> {
         let provider = provider.clone();
         self.read(move |inner| async move { events::read_from(&inner, &provider).await })

@@ -82,6 +82,7 @@ pub(super) async fn until(
 pub(super) const UNSETTLED: &str = "SELECT operation_id, coalesce(
         (SELECT looks FROM watched w WHERE w.operation_id = u.operation_id), 0) AS looks FROM (
         SELECT operation_id FROM operations WHERE status = 'unknown'
+        UNION SELECT operation_id FROM operations WHERE contradicted IS NOT NULL
         UNION SELECT operation_id FROM operations o WHERE status = 'open' AND (attempts > 0 OR provider_ref IS NOT NULL)
             AND NOT EXISTS (SELECT 1 FROM drives d WHERE d.operation_id = o.operation_id AND d.until > ?1)) u
     WHERE operation_id > ?2 ORDER BY operation_id LIMIT ?3";

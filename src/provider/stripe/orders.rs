@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use super::wire;
 use crate::clock::Clock;
-use crate::config::{OrdersBy, plain};
+use crate::config::{OrdersBy, open_file, plain};
 use crate::domain::ids::{ChargeId, OrderId, PaymentId};
 use crate::domain::text::SafeText;
 use crate::program::Program;
@@ -99,12 +99,10 @@ fn in_table(path: &Path, order: &OrderId) -> Result<Paid, ResolveError> {
 
 fn read(path: &Path) -> Result<String, String> {
     let failed = |why: &str| format!("the table of orders {} {why}", path.display());
-    let file =
-        std::fs::File::open(path).map_err(|e| failed(&format!("cannot be read: {}", plain(&e))))?;
-    match file.metadata() {
-        Ok(m) if m.is_file() && m.len() <= MAX_TABLE => {}
-        Ok(_) => return Err(failed("is no file, or larger than 16 MiB")),
-        Err(e) => return Err(failed(&format!("cannot be read: {}", plain(&e)))),
+    let (file, meta) =
+        open_file(path).map_err(|e| failed(&format!("cannot be read: {}", plain(&e))))?;
+    if meta.len() > MAX_TABLE {
+        return Err(failed("is larger than 16 MiB"));
     }
     let mut text = String::new();
     file.take(MAX_TABLE)

@@ -92,7 +92,7 @@ fn lines(model: &Model, width: usize) -> (Vec<Spans>, Option<usize>) {
     (out, cursor)
 }
 
-/// What the provider told, once it told anything: what waits is tried again, what was set aside needs a
+/// What the provider told, once it told anything: what waits is tried again, what was quarantined needs a
 /// person (`samekey reconcile --once` names it).
 fn events(model: &Model, view: &EngineView, width: usize, out: &mut Vec<Spans>) {
     let (theme, counts) = (&model.theme, &view.events);
@@ -112,8 +112,8 @@ fn events(model: &Model, view: &EngineView, width: usize, out: &mut Vec<Spans>) 
             Role::Warn,
         ),
         count(counts.processed, "processed", Role::Text),
-        count(counts.ignored, "not ours", Role::Dim),
-        count(counts.quarantined, "set aside", Role::Alarm),
+        count(counts.ignored, "ignored", Role::Dim),
+        count(counts.quarantined, "quarantined", Role::Alarm),
     ]);
     for trouble in &counts.troubles {
         let says = format!(
