@@ -140,12 +140,19 @@ pub(super) async fn lease(
     Ok(calls)
 }
 
+// The index is named: it holds the calls without an answer alone, and without statistics SQLite would rather
+// go through all calls of the tool, holding the writer's lock.
+pub(super) const RUNNING: &str = "SELECT tool, count(*) FROM tool_calls INDEXED BY tool_calls_waiting
+    WHERE state = 'running' AND state IN ('queued', 'running') AND engine = ? AND lease_until > ? GROUP BY tool";
+pub(super) const WAITING: &str =
+    "SELECT accepted_at, rowid FROM tool_calls INDEXED BY tool_calls_waiting
+    WHERE state IN ('queued', 'running') AND (state = 'queued' OR lease_until <= ?) AND tool = ?
+    ORDER BY accepted_at, rowid LIMIT ?";
+
 /// Which calls an engine takes that has `max` workers free. It leaves tools alone that it does not know (F49).
 async fn choose(tx: &mut Tx<'_>, engine: &EngineId, max: u32) -> Result<Vec<i64>, LedgerError> {
     let now = micros(tx.now);
-    let running = "SELECT tool, count(*) FROM tool_calls
-                   WHERE state = 'running' AND engine = ? AND lease_until > ? GROUP BY tool";
-    let running = sqlx::query_as(running).bind(engine.as_str()).bind(now);
+    let running = sqlx::query_as(RUNNING).bind(engine.as_str()).bind(now);
     let running: Vec<(String, u32)> = running
         .fetch_all(&mut *tx.conn)
         .await
@@ -159,10 +166,10 @@ async fn choose(tx: &mut Tx<'_>, engine: &EngineId, max: u32) -> Result<Vec<i64>
     for tool in tx.terms.keys() {
         let busy = running.iter().find(|(name, _)| name == tool.as_str());
         let room = share.saturating_sub(busy.map_or(0, |(_, n)| *n)).min(max);
-        let sql = "SELECT accepted_at, rowid FROM tool_calls
-                   WHERE state IN ('queued', 'running') AND (state = 'queued' OR lease_until <= ?) AND tool = ?
-                   ORDER BY accepted_at, rowid LIMIT ?";
-        let found = sqlx::query_as(sql).bind(now).bind(tool.as_str()).bind(room);
+        let found = sqlx::query_as(WAITING)
+            .bind(now)
+            .bind(tool.as_str())
+            .bind(room);
         let found: Vec<(i64, i64)> = found
             .fetch_all(&mut *tx.conn)
             .await

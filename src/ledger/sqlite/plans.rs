@@ -6,7 +6,7 @@ use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions as _, Row as _, SqliteConnection};
 
 use super::open::MIGRATIONS;
-use super::{counts, feeds, narrow, pages, read, report, review_list, watched};
+use super::{calls, counts, feeds, narrow, pages, read, report, review_list, watched};
 
 async fn empty() -> SqliteConnection {
     let options = SqliteConnectOptions::new().in_memory(true);
@@ -89,6 +89,19 @@ async fn the_sweep_reads_what_is_open_and_no_more() {
     let mut conn = empty().await;
     let plan = plan(&mut conn, read::SWEEPABLE).await;
     assert_eq!(scans(&plan), Vec::<&String>::new(), "{plan:#?}");
+}
+
+/// The writer's lock is held meanwhile: every other process waits.
+#[tokio::test]
+async fn an_engine_finds_its_calls_among_those_without_an_answer() {
+    let mut conn = empty().await;
+    for sql in [calls::RUNNING, calls::WAITING] {
+        let plan = plan(&mut conn, sql).await;
+        let searched = plan.first().is_some_and(|step| {
+            step.starts_with("SEARCH") && step.contains("tool_calls_waiting (state=?")
+        });
+        assert!(searched, "{sql}\n{plan:#?}");
+    }
 }
 
 #[tokio::test]
