@@ -171,6 +171,24 @@ fn a_webhook_and_a_command_are_checked_and_the_url_is_never_shown_i30() {
     assert!(no_program.contains("not executable"), "{no_program}");
 }
 
+/// Whoever resolves orders can be asked; a table or a command that is not there fails before a call does (S43).
+#[test]
+fn what_resolves_orders_is_checked_s43() {
+    let home = Home::new();
+    let table = home.path("orders.csv");
+    let says = |resolve: String| {
+        home.config(&format!("[providers.stripe]\nresolve = {{ {resolve} }}\n"));
+        home.run(&["doctor"]).stdout
+    };
+    let named = || format!("table = \"{}\"", text(&table));
+    assert!(says(named()).contains("orders.csv cannot be read: no such file"));
+    std::fs::write(&table, "4417,pi_1\n").expect("written");
+    assert!(says(named()).contains("orders.csv can be read"));
+    let command = format!("command = [\"{}\"]", text(&table));
+    assert!(says(command).contains("orders.csv is not executable"));
+    assert!(says("command = [\"/bin/sh\"]".to_owned()).contains("/bin/sh can be run"));
+}
+
 #[test]
 fn completions_and_the_man_page_name_every_command() {
     let home = Home::new();

@@ -103,7 +103,8 @@ fn stopped_after_its_last_byte_its_late_answer_overwrites_nothing_i25() {
     let place = Place::with("honest", LEASE);
     let zombie = Zombie::at(&place, "sent");
     wait_until("the provider has it", || (place.posts() == 1).then_some(()));
-    let books = place.come_to_rest_without(&zombie.child);
+    assert_eq!(place.overtakes(&zombie.child).word(), "refunded");
+    let books = place.books();
     assert_eq!(
         (books.only().status.as_str(), books.only().attempts),
         ("succeeded", 2)
@@ -128,10 +129,13 @@ fn a_late_success_of_a_stopped_engine_closes_what_nobody_knew_i16() {
     let place = Place::with(crate::cli::text(&file), LEASE);
     let zombie = Zombie::at(&place, "sent");
     wait_until("the provider has it", || (place.posts() == 1).then_some(()));
-    let books = place.come_to_rest_without(&zombie.child);
-    assert_eq!(books.only().status, "unknown");
+    assert_eq!(place.overtakes(&zombie.child).word(), "checking");
+    assert_eq!(place.books().only().status, "unknown");
     let ended = zombie.wakes(&place);
-    assert_eq!(ended.word(), "checking", "the answer was given: {ended:#?}");
+    assert!(
+        matches!(ended.word(), "checking" | "refunded"),
+        "{ended:#?}"
+    );
     assert_eq!(place.books().only().status, "succeeded", "its proof counts");
     assert_eq!(place.posts(), 2);
     assert_eq!(judge(&place).effects, 1);
@@ -247,6 +251,21 @@ fn engines_stopped_at_random_pay_nothing_twice_i11_i25() {
 }
 
 impl Place {
+    /// Another call for the same refund, driven by a process that does nothing else: no list of events may
+    /// settle the row first.
+    fn overtakes(&self, zombie: &Child) -> Ended {
+        let ended = self.ask(
+            "other",
+            &mut self.submit("4417", "other", &["--run", "--json"]),
+        );
+        assert_eq!(
+            crate::tools::state(zombie.id()),
+            Some('T'),
+            "it stood still"
+        );
+        ended
+    }
+
     /// As [`Place::come_to_rest`], by another process than the stopped one.
     fn come_to_rest_without(&self, zombie: &Child) -> Books {
         let books = self.come_to_rest();

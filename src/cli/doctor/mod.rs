@@ -11,6 +11,9 @@ mod machine;
 mod notices;
 mod setup;
 
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
 use serde::Serialize;
 
 use super::context::Context;
@@ -48,6 +51,23 @@ impl Check {
 
     fn fail(name: &'static str, says: impl Into<String>) -> Self {
         Self::of(name, State::Fail, says)
+    }
+
+    /// Whether a program of the configuration can be run; `what` it is.
+    fn program(name: &'static str, what: &str, path: &Path) -> Self {
+        let shown = path.display();
+        match std::fs::metadata(path) {
+            Ok(meta) if !meta.is_file() => Self::fail(name, format!("{what} {shown} is no file")),
+            Ok(meta) if meta.permissions().mode() & 0o111 == 0 => {
+                let says = format!("{what} {shown} is not executable; run chmod +x on it");
+                Self::fail(name, says)
+            }
+            Ok(_) => Self::ok(name, format!("{what} {shown} can be run")),
+            Err(e) => {
+                let why = crate::config::plain(&e);
+                Self::fail(name, format!("{what} {shown} cannot be examined: {why}"))
+            }
+        }
     }
 
     fn of(name: &'static str, state: State, says: impl Into<String>) -> Self {

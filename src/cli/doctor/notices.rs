@@ -1,6 +1,5 @@
 //! Who is told of events, whether they could be, and what waits to be told.
 
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -21,7 +20,7 @@ pub(super) fn outlets(cx: &Context, config: &Config) -> Vec<Check> {
     };
     let mut checks = Vec::new();
     if let Some(program) = section.command.as_ref().and_then(|words| words.first()) {
-        checks.push(command(Path::new(program)));
+        checks.push(Check::program(NAME, "the command", Path::new(program)));
     }
     if section.webhook.is_some() {
         checks.push(match Outlets::new(section, &cx.env, &cx.clock) {
@@ -30,23 +29,6 @@ pub(super) fn outlets(cx: &Context, config: &Config) -> Vec<Check> {
         });
     }
     checks
-}
-
-fn command(program: &Path) -> Check {
-    let shown = program.display();
-    match std::fs::metadata(program) {
-        Ok(meta) if !meta.is_file() => Check::fail(NAME, format!("the command {shown} is no file")),
-        Ok(meta) if meta.permissions().mode() & 0o111 == 0 => {
-            let says = format!("the command {shown} is not executable; run chmod +x on it");
-            Check::fail(NAME, says)
-        }
-        Ok(_) => Check::ok(NAME, format!("the command {shown} can be run")),
-        Err(e) => {
-            let why = crate::config::plain(&e);
-            let says = format!("the command {shown} cannot be examined: {why}");
-            Check::fail(NAME, says)
-        }
-    }
 }
 
 /// What waits, and what was given up.

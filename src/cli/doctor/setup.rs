@@ -1,11 +1,13 @@
 //! Configuration, reviewers, providers, terminal.
 
 use std::io::IsTerminal as _;
+use std::path::Path;
 
 use super::super::context::Context;
 use super::Check;
-use crate::config::{Config, Env, Loaded, show_duration};
+use crate::config::{Config, Env, Loaded, OrdersBy, open_file, plain, show_duration};
 use crate::domain::guard::Role;
+use crate::domain::ids::ProviderName;
 use crate::provider::SharedProvider;
 
 /// The smallest screen with everything that matters on it.
@@ -54,6 +56,7 @@ pub(super) async fn providers(cx: &Context, config: &Config) -> Vec<Check> {
                 show_duration(settle)
             ),
         ));
+        checks.extend(orders(name, &section.resolve));
         match cx.provider(name, section) {
             Ok(provider) => {
                 let mode = provider.mode();
@@ -73,6 +76,29 @@ pub(super) async fn providers(cx: &Context, config: &Config) -> Vec<Check> {
         }
     }
     checks
+}
+
+/// Whoever knows which payment an order was paid with can be asked. Nothing is asked.
+fn orders(provider: &ProviderName, by: &OrdersBy) -> Option<Check> {
+    const NAME: &str = "orders";
+    match by {
+        OrdersBy::Search => None,
+        OrdersBy::Table(path) => Some(match open_file(path) {
+            Ok(_) => Check::ok(NAME, format!("{provider}: {} can be read", path.display())),
+            Err(e) => {
+                let (path, why) = (path.display(), plain(&e));
+                Check::fail(NAME, format!("{provider}: {path} cannot be read: {why}"))
+            }
+        }),
+        OrdersBy::Command(words) => {
+            let program = Path::new(words.first()?);
+            Some(Check::program(
+                NAME,
+                &format!("{provider}: the command"),
+                program,
+            ))
+        }
+    }
 }
 
 /// A ledger is bound to an account; one that nobody can name protects less.
