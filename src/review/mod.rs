@@ -4,7 +4,7 @@
 //! maker looked at. `asking` is the look before the leap, `lookup` the guarded lookups, `desk` claims
 //! and snoozes, `lead` tools and the clock, `packet` what the provider's support needs. Never: sends
 //! anything but reads to a provider. The screen and the CLI both come through here. Tests:
-//! `tests/review.rs`, `tests/cli_ops.rs`, `tests/cli_desk.rs`, `tests/wire.rs`,
+//! `tests/review.rs`, `tests/gate.rs`, `tests/cli_ops.rs`, `tests/cli_desk.rs`, `tests/wire.rs`,
 //! `tests/protocol/deciding.rs`.
 
 mod asking;

@@ -16,13 +16,8 @@ use samekey::domain::findings::{Missing, missing};
 use samekey::domain::guard;
 use samekey::domain::operation::{Closing, Contradiction, Effect, Status, UnknownReason};
 use samekey::domain::outcome::OutcomeClass;
-use samekey::domain::policy::{Circuit, CircuitState, Health};
-use samekey::domain::report::{CLASSES, Fact, Fold, ReportQuery};
 use samekey::domain::review_event::{ReviewRefusal, may_reject, may_snooze};
-use samekey::domain::text::{TextError, plain};
-use samekey::domain::tool_call::RefundArguments;
 use samekey::domain::transition::{Next, Refusal};
-use strum::VariantArray as _;
 
 use crate::builders::*;
 use crate::correcting::{closed_unseen, fetch};
@@ -142,51 +137,6 @@ fn time_is_missing_until_the_moment_itself() {
     assert!(!waiting(&story));
 }
 
-/// "Outage": what counts towards a tool's circuit is silence, a 5xx or a 429; a refusal is a healthy answer.
-#[test]
-fn an_outage_is_silence_a_5xx_or_a_429() {
-    for class in OutcomeClass::VARIANTS {
-        let outage = matches!(
-            class,
-            OutcomeClass::SideEffectUnknown
-                | OutcomeClass::ServerError
-                | OutcomeClass::RetryableFailure
-        );
-        assert_eq!(class.is_outage(), outage, "{class:?}");
-    }
-}
-
-/// "Outage": a trial whose attempt told nothing is free again, and only that attempt frees it.
-#[test]
-fn only_the_operation_on_trial_gives_the_trial_back() {
-    let open = CircuitState::Open {
-        since: at(0),
-        probe_at: at(30),
-    };
-    let circuit = Circuit {
-        state: open,
-        ..Circuit::default()
-    };
-    let trial = circuit.probed(true, at(30)).admit(&op_id(4));
-    let trial = trial.expect("one attempt at a time");
-    let other = trial.after(&op_id(5), Health::Unclear, at(31));
-    assert_eq!(other.admit(&op_id(6)), None, "4 is still under way");
-    let own = trial.after(&op_id(4), Health::Unclear, at(31));
-    assert!(own.admit(&op_id(6)).is_some(), "4 sent nothing");
-    assert!(own.is_open(), "and proved nothing");
-}
-
-/// I33: a name of exactly the longest length is taken, and a flood of spaces around one is not even read.
-#[test]
-fn a_name_is_as_long_as_it_may_be_and_no_flood_is_read() {
-    let nines = "9".repeat(20);
-    assert_eq!(plain(&nines, 20), Ok(nines.clone()));
-    let flood = |bytes: usize| format!("{}9", " ".repeat(bytes - 1));
-    assert_eq!(plain(&flood(20 * 8 + 64), 20), Ok("9".into()));
-    let longer = plain(&flood(20 * 8 + 65), 20);
-    assert_eq!(longer, Err(TextError::TooLong { max: 20 }));
-}
-
 /// I14: a success about an object that is not ours is kept as what it is, on the attempt as on the row.
 #[test]
 fn a_success_that_is_not_ours_is_kept_as_a_mismatch() {
@@ -288,49 +238,4 @@ fn of_two_objects_the_one_that_succeeded_is_named() {
         let known = story.op.row.provider_ref.expect("identified");
         assert_eq!(known.as_str(), named);
     }
-}
-
-/// A reason is taken as the provider spells it, or refused.
-#[test]
-fn a_reason_is_one_that_the_provider_knows() {
-    let parse = |reason: &str| {
-        RefundArguments::parse(&serde_json::json!({
-            "order_id": "4417", "amount_cents": 3800, "currency": "usd", "reason": reason,
-        }))
-    };
-    for reason in ["duplicate", "fraudulent", "requested_by_customer"] {
-        assert_eq!(parse(reason).expect("known").reason, Some(reason));
-    }
-    parse("damaged").expect_err("no reason of the provider's");
-}
-
-/// The report's last class with a bound ends after a week; what took longer has none.
-#[test]
-fn a_week_is_the_last_class_of_the_report() {
-    assert!(CLASSES.is_sorted());
-    let query = ReportQuery {
-        since: Some(at(0)),
-        until: at(48),
-        tool: None,
-    };
-    let mut fold = Fold::new(&query, at(0));
-    let week = 7 * 24 * 3600;
-    for took in [week, week + 1] {
-        fold.add(&Fact {
-            tool: "issue_refund".parse().expect("a tool"),
-            status: Status::Failed,
-            effect: Effect::Absent,
-            contradicted: false,
-            money: None,
-            attempts: 1,
-            created_at: at(0),
-            unknown_at: None,
-            closed_at: Some(at(took)),
-        });
-    }
-    let report = fold.report(None);
-    let last: Vec<u64> = report.histogram.iter().skip(8).map(|(_, n)| *n).collect();
-    assert_eq!(last, [1, 1]);
-    let first = report.slots[0];
-    assert_eq!((first.opened, first.failed, first.unknown), (2, 2, 0));
 }

@@ -2,9 +2,10 @@
 //!
 //! `story` is the seed's own scenario; `outcomes` what each outcome class leads to; `evidence` what
 //! lookups and webhooks do; `opening` whether a call gets a row; `deciding`, `correcting`, `desk`
-//! and `matrix` what people may decide; `findings` what the screen says of the evidence; `search`
-//! walks through thousands of lives. Every step of every test is checked against
-//! `../common/laws.rs`.
+//! and `matrix` what people may decide; `findings` what the screen says of the evidence; `watching`
+//! when a row is looked at again; `edges` and `limits` where each rule turns, to the moment; `words`
+//! what is written and shown; `search` walks through thousands of lives. Every step of every test is
+//! checked against `../common/laws.rs`.
 
 #[path = "../common/builders.rs"]
 mod builders;
@@ -17,9 +18,11 @@ mod desk;
 mod edges;
 mod evidence;
 mod findings;
+mod limits;
 mod matrix;
 mod opening;
 mod outcomes;
 mod search;
 mod story;
+mod watching;
 mod words;

@@ -21,6 +21,7 @@ use samekey::domain::notice::NoticeEvent;
 use samekey::domain::operation::{Closing, Status};
 use samekey::domain::outcome::OutcomeClass;
 use samekey::domain::policy::ProviderKind;
+use samekey::domain::provider_event::{About, EventKind};
 use samekey::domain::review_event::{Act, ReviewRefusal};
 use samekey::domain::transition::Action;
 use serde::Serialize;
@@ -61,6 +62,9 @@ fn a_word_reads_back_as_what_it_was_written_for() {
     }
     for event in NoticeEvent::VARIANTS {
         one_word(*event, event.as_str());
+    }
+    for kind in EventKind::VARIANTS {
+        assert_eq!(EventKind::from_str(kind.as_str()), Ok(*kind));
     }
     for action in [Action::Opened, Action::NoLongerFits, Action::Snoozed] {
         assert_eq!(Action::from_str(action.as_str()), Ok(action));
@@ -237,4 +241,18 @@ fn a_row_is_told_as_its_call_is() {
         story.observe(Source::Webhook, event_of(&refund));
     }
     assert_eq!(story.status(), Status::Succeeded);
+}
+
+/// An event is named by the object that it is about.
+#[test]
+fn an_event_is_about_its_object() {
+    let refund = About::Refund {
+        id: "re_1".parse().expect("an id"),
+        object: None,
+    };
+    let charge = About::Charge {
+        id: "ch_1".parse().expect("an id"),
+        payment: payment_of("4417"),
+    };
+    assert_eq!((refund.id(), charge.id()), ("re_1", "ch_1"));
 }
