@@ -51,13 +51,26 @@ pub(super) async fn accept(tx: &mut Tx<'_>, event: NewEvent) -> Result<bool, Led
     Ok(true)
 }
 
+// The indexes are named: without statistics SQLite would rather go through every event of a state, for each
+// event that is taken, and hold the writer's lock meanwhile.
+pub(super) const IS_ANY_DUE: &str =
+    "SELECT EXISTS (SELECT 1 FROM provider_events INDEXED BY provider_events_due
+         WHERE state IN ('received', 'waiting') AND next_at <= ?1 AND (?2 IS NULL OR provider = ?2))";
+pub(super) const TAKE: &str =
+    "UPDATE provider_events SET tries = tries + 1, next_at = ?1 WHERE event_no = (
+        SELECT event_no FROM provider_events INDEXED BY provider_events_due
+        WHERE state IN ('received', 'waiting') AND next_at <= ?2 AND (?3 IS NULL OR provider = ?3)
+        ORDER BY next_at, event_no LIMIT 1)
+    RETURNING event_no, event_id, provider, payload, tries,
+        EXISTS (SELECT 1 FROM provider_events e INDEXED BY provider_events_by_digest
+                WHERE e.digest = provider_events.digest AND e.event_no <> provider_events.event_no
+                AND e.provider = provider_events.provider AND e.state = 'processed') AS repeats";
+
 pub(super) async fn is_any_due(
     inner: &Arc<Inner>,
     of: Option<ProviderName>,
 ) -> Result<bool, LedgerError> {
-    let sql = "SELECT EXISTS (SELECT 1 FROM provider_events
-                   WHERE state IN ('received', 'waiting') AND next_at <= ?1 AND (?2 IS NULL OR provider = ?2))";
-    sqlx::query_scalar(sql)
+    sqlx::query_scalar(IS_ANY_DUE)
         .bind(micros(inner.clock.now()))
         .bind(of.as_ref().map(ProviderName::as_str))
         .fetch_one(&inner.readers)
@@ -71,14 +84,7 @@ pub(super) async fn take(
     of: Option<ProviderName>,
     lease: Duration,
 ) -> Result<Option<StoredEvent>, LedgerError> {
-    let sql = "UPDATE provider_events SET tries = tries + 1, next_at = ?1 WHERE event_no = (
-                   SELECT event_no FROM provider_events WHERE state IN ('received', 'waiting') AND next_at <= ?2
-                   AND (?3 IS NULL OR provider = ?3) ORDER BY next_at, event_no LIMIT 1)
-               RETURNING event_no, event_id, provider, payload, tries,
-                   EXISTS (SELECT 1 FROM provider_events e WHERE e.digest = provider_events.digest
-                           AND e.event_no <> provider_events.event_no AND e.provider = provider_events.provider
-                           AND e.state = 'processed') AS repeats";
-    let found = sqlx::query(sql)
+    let found = sqlx::query(TAKE)
         .bind(micros(later(tx.now, lease)))
         .bind(micros(tx.now))
         .bind(of.as_ref().map(ProviderName::as_str))

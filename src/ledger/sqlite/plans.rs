@@ -6,7 +6,7 @@ use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions as _, Row as _, SqliteConnection};
 
 use super::open::MIGRATIONS;
-use super::{calls, counts, feeds, narrow, pages, read, report, review_list, watched};
+use super::{calls, counts, events, feeds, narrow, pages, read, report, review_list, watched};
 
 async fn empty() -> SqliteConnection {
     let options = SqliteConnectOptions::new().in_memory(true);
@@ -101,6 +101,26 @@ async fn an_engine_finds_its_calls_among_those_without_an_answer() {
             step.starts_with("SEARCH") && step.contains("tool_calls_waiting (state=?")
         });
         assert!(searched, "{sql}\n{plan:#?}");
+    }
+}
+
+/// Each event that is taken costs the same, however many wait or were worked on before.
+#[tokio::test]
+async fn an_event_is_found_by_what_is_due_and_a_repeat_by_its_digest() {
+    let mut conn = empty().await;
+    for (sql, indexes) in [
+        (events::IS_ANY_DUE, &["provider_events_due"][..]),
+        (
+            events::TAKE,
+            &["provider_events_due", "provider_events_by_digest"],
+        ),
+    ] {
+        let plan = plan(&mut conn, sql).await;
+        assert!(!plan.iter().any(|s| s.contains("TEMP B-TREE")), "{plan:#?}");
+        for index in indexes {
+            let searched = |s: &String| s.starts_with("SEARCH") && s.contains(index);
+            assert!(plan.iter().any(searched), "{sql}\n{plan:#?}");
+        }
     }
 }
 
