@@ -222,9 +222,9 @@ async fn dispatch(
                 }
             }
         }
-        // A call that has ended and was not joined yet is no work any more.
-        let busy = u32::try_from(calls.len()).unwrap_or(u32::MAX);
-        let busy = busy.min(shared.deps.config.workers);
+        // A call that has ended may not be joined yet; its worker is free all the same.
+        let idle = u32::try_from(shared.permits.available_permits()).unwrap_or(u32::MAX);
+        let busy = shared.deps.config.workers.saturating_sub(idle);
         health.send_if_modified(|h| std::mem::replace(&mut h.busy, busy) != busy);
         if took > 0 && took == free {
             // Perhaps there is more; look again as soon as a permit is free.
