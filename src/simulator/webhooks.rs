@@ -231,11 +231,12 @@ mod tests {
     #[test]
     fn waits_grow_and_end_after_three_days_or_three_tries_s55() {
         let mut age = TimeDelta::zero();
-        let mut waits = Vec::new();
-        while let Some(wait) = Retries::Live.wait(u32::try_from(waits.len()).unwrap() + 1, age) {
+        let live = (1..).map_while(|n| {
+            let wait = Retries::Live.wait(n, age)?;
             age += wait;
-            waits.push(wait.num_minutes());
-        }
+            Some(wait.num_minutes())
+        });
+        let waits: Vec<_> = live.collect();
         assert_eq!(waits[..9], [5, 10, 20, 40, 80, 160, 320, 640, 720]);
         assert!(
             age <= TimeDelta::days(3) && age > TimeDelta::days(2),
