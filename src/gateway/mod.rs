@@ -5,9 +5,16 @@
 //! it brought. This machine only: whoever wants it from outside puts a proxy with TLS in front.
 //! Tests: `tests/webhooks/`.
 
+mod courier;
+mod rates;
 mod server;
+mod service;
 pub mod signature;
+pub mod tools;
+mod waiting;
 mod webhook;
 
+pub use courier::Receipt;
 pub use server::{Gateway, GatewayError};
+pub use service::{Ask, MAX_ARGUMENTS, Refused, Service, ServiceDeps, Submitted};
 pub use webhook::Endpoint;
