@@ -131,9 +131,12 @@ pub enum Command {
     /// The tools and their limits; pausing stops sends, not lookups
     #[command(subcommand)]
     Tools(ToolsCommand),
+    /// The tokens of agents that call over the gateway
+    #[command(subcommand)]
+    Agents(AgentsCommand),
     /// The simulated provider alone
     Sim(SimArgs),
-    /// The engine without a screen, and the provider's webhooks
+    /// The engine without a screen, the gateway for agents, and the provider's webhooks
     Serve(ServeArgs),
     /// Look at every unsettled row once, and fetch the events that were missed; only reads at the provider
     Reconcile(ReconcileArgs),
@@ -408,6 +411,34 @@ pub struct PauseArgs {
     /// Why
     #[arg(long, value_name = "TEXT")]
     pub note: Option<String>,
+}
+
+/// `agents`.
+#[derive(Debug, Subcommand)]
+pub enum AgentsCommand {
+    /// Give an agent a token, which is shown once
+    Add(AddAgentArgs),
+    /// The agents and what each may use; tokens are not kept
+    List,
+    /// Take an agent's token back; calls that were accepted go on
+    Revoke(RevokeAgentArgs),
+}
+
+/// `agents add`.
+#[derive(Clone, Debug, Args)]
+pub struct AddAgentArgs {
+    /// The agent's name; its call ids belong to it
+    pub name: AgentName,
+    /// A tool that it may use; without any, all
+    #[arg(long = "tool", value_name = "T")]
+    pub tools: Vec<ToolName>,
+}
+
+/// `agents revoke`.
+#[derive(Clone, Debug, Args)]
+pub struct RevokeAgentArgs {
+    /// The agent's name
+    pub name: AgentName,
 }
 
 /// `report`.

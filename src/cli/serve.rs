@@ -1,5 +1,5 @@
-//! `serve`: the engine without a screen, and the intake of the provider's webhooks, until it is told to
-//! stop. Tests: `tests/webhooks/serving.rs`.
+//! `serve`: the engine without a screen, the gateway for agents' calls and the intake of the provider's
+//! webhooks, until it is told to stop. Tests: `tests/webhooks/serving.rs`, `tests/gateway/serving.rs`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,15 +12,17 @@ use super::screen::{DRAIN, LAST_NOTICE, deps, notifier};
 use super::sim::Ends;
 use crate::engine::{Engine, EngineState};
 use crate::error::{Exit, Failure};
-use crate::gateway::{Endpoint, Gateway};
+use crate::gateway::{Endpoint, Gateway, GatewayDeps, GatewayError, ServiceDeps};
 use crate::ledger::sqlite::OpenMode;
 
 /// How long connections may go on when it ends.
 const LAST_REQUESTS: Duration = Duration::from_secs(5);
 
 pub(super) async fn run(cx: &Context, args: &ServeArgs) -> Result<Exit, Failure> {
-    if !args.listen.ip().is_loopback() {
-        return Err(crate::gateway::GatewayError::NotLoopback(args.listen).into());
+    let beyond = !args.listen.ip().is_loopback();
+    if beyond && !cx.ledger_at(&cx.config()?.config)?.path.exists() {
+        // Without a ledger nobody has a token: nothing is begun.
+        return Err(GatewayError::NotLoopback(args.listen).into());
     }
     // Listened for before the address is printed: whoever reads it may stop us at once.
     let mut ends = Ends::new()?;
@@ -42,11 +44,29 @@ async fn serve(
     }
     let endpoints = endpoints(cx, desk)?;
     let takes_webhooks = !endpoints.is_empty();
-    let ledger = Arc::clone(&desk.ledger);
-    let gateway = Gateway::start(args.listen, ledger, endpoints, desk.clock.clone()).await?;
+    // The engine first, so that what it says is known; it takes nothing before the ledger is checked.
     let engine = Engine::start(deps(desk));
+    let deps = GatewayDeps {
+        service: service(desk),
+        endpoints,
+        health: Some(engine.health()),
+    };
+    let gateway = match Gateway::start(args.listen, deps).await {
+        Ok(gateway) => gateway,
+        Err(error) => {
+            engine.stop(DRAIN).await;
+            return Err(error.into());
+        }
+    };
     let notifier = notifier(cx, desk, &engine);
     let addr = gateway.addr();
+    if !addr.ip().is_loopback() {
+        // Also with --json: whoever starts it so has to know.
+        tracing::warn!(%addr, "others can reach this address, and it speaks no TLS");
+        cx.out.note(&format!(
+            "warning: {addr} can be reached by others, and what is said there is not encrypted: put a proxy with TLS in front"
+        ));
+    }
     if cx.out.is_json() {
         let said = json!({ "listen": addr, "webhooks": takes_webhooks });
         cx.out.json(&said)?;
@@ -79,6 +99,18 @@ async fn serve(
         )
         .hint("`samekey doctor` says what is wrong")),
         Some(_) | None => Ok(Exit::Done),
+    }
+}
+
+/// What agents' calls need.
+pub(super) fn service(desk: &Desk) -> ServiceDeps {
+    ServiceDeps {
+        ledger: Arc::clone(&desk.ledger),
+        terms: Arc::clone(&desk.terms),
+        providers: Arc::clone(&desk.providers),
+        clock: desk.clock.clone(),
+        language: desk.language(),
+        limits: desk.loaded.config.gateway.clone(),
     }
 }
 

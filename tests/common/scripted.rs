@@ -12,8 +12,10 @@ use samekey::domain::Instant;
 use samekey::domain::ids::OperationId;
 use samekey::domain::operation::OperationRow;
 use samekey::engine::{EngineConfig, EngineDeps, Lots, Reconciled, reconcile, work_off_events};
-use samekey::gateway::{Endpoint, Gateway, signature};
-use samekey::ledger::{EventCounts, Stamp};
+use samekey::domain::agent::SubmitLimits;
+use samekey::domain::message::Language;
+use samekey::gateway::{Endpoint, Gateway, GatewayDeps, ServiceDeps, signature};
+use samekey::ledger::{EventCounts, SharedLedger, Stamp};
 use samekey::provider::SharedProvider;
 use samekey::provider::stripe::{Stripe, StripeConfig};
 use serde_json::{Value, json};
@@ -132,7 +134,7 @@ impl Room {
     pub async fn gateway_with(&self, endpoints: Vec<Endpoint>) -> Gateway {
         let (addr, clock) = (([127, 0, 0, 1], 0).into(), self.world.clock.clone());
         let ledger = Arc::clone(&self.world.ledger);
-        let started = Gateway::start(addr, ledger, endpoints, clock).await;
+        let started = Gateway::start(addr, for_webhooks(ledger, endpoints, clock)).await;
         started.expect("it listens")
     }
 
@@ -199,6 +201,22 @@ impl Room {
 }
 
 /// The charge of a refund, as an event shows it.
+/// What a gateway needs for webhooks alone: no tool can be called.
+pub fn for_webhooks(ledger: SharedLedger, endpoints: Vec<Endpoint>, clock: Clock) -> GatewayDeps {
+    GatewayDeps {
+        service: ServiceDeps {
+            ledger,
+            terms: Arc::default(),
+            providers: Arc::default(),
+            clock,
+            language: Language::default(),
+            limits: SubmitLimits::default(),
+        },
+        endpoints,
+        health: None,
+    }
+}
+
 pub fn charge_of(refund: &Value) -> Value {
     json!({
         "id": refund["charge"], "object": "charge", "payment_intent": refund["payment_intent"],
