@@ -61,7 +61,7 @@ async fn load(clients: usize, time: Duration) {
     let mut effects: BTreeMap<String, usize> = BTreeMap::new();
     for effect in hall.simulator.effects() {
         *effects
-            .entry(effect.order.clone().unwrap_or_default())
+            .entry(effect.order_id.clone().unwrap_or_default())
             .or_default() += 1;
     }
     assert!(

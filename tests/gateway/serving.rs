@@ -136,7 +136,7 @@ async fn killed_between_acceptance_and_answer_no_call_is_lost_i26_r83() {
         let effects = provider
             .effects()
             .iter()
-            .filter(|e| e.order == order)
+            .filter(|e| e.order_id == order)
             .count();
         assert!(effects <= 1, "k{n}: {effects}");
     }
