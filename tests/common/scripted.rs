@@ -202,7 +202,11 @@ impl Room {
 
 /// The charge of a refund, as an event shows it.
 /// What a gateway needs for webhooks alone: no tool can be called.
-pub fn for_webhooks(ledger: SharedLedger, endpoints: Vec<Endpoint>, clock: Clock) -> GatewayDeps {
+pub fn for_webhooks(
+    ledger: SharedLedger,
+    endpoints: Vec<Endpoint>,
+    clock: samekey::clock::Clock,
+) -> GatewayDeps {
     GatewayDeps {
         service: ServiceDeps {
             ledger,
