@@ -8,6 +8,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod framework;
 #[path = "../common/install.rs"]
 mod install;
 mod simulator;

@@ -14,7 +14,7 @@ const NODE_SDK: &str = "stripe@23.1.0";
 const LIMIT: Duration = Duration::from_secs(400);
 
 /// Runs a script to its end; every line of it is a check that holds.
-fn holds(peer: &str, command: &mut Command, at_least: usize) {
+pub fn holds(peer: &str, command: &mut Command, at_least: usize) {
     let dir = tempfile::TempDir::new().expect("a directory");
     let path = dir.path().join("said");
     let said = File::create(&path).expect("a file");
@@ -46,9 +46,12 @@ fn holds(peer: &str, command: &mut Command, at_least: usize) {
     );
     let version = said.lines().next().unwrap_or_default();
     say(&format!("peers: {peer} ({version}): {ok} checks held"));
+    for figures in said.lines().filter(|l| l.starts_with("figures: ")) {
+        say(figures);
+    }
 }
 
-fn script(name: &str) -> std::path::PathBuf {
+pub fn script(name: &str) -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/peers")
         .join(name)
