@@ -138,6 +138,8 @@ pub enum Command {
     Sim(SimArgs),
     /// The engine without a screen, the gateway for agents, and the provider's webhooks
     Serve(ServeArgs),
+    /// MCP on standard input and output, for a client that starts it
+    Mcp(McpArgs),
     /// Look at every unsettled row once, and fetch the events that were missed; only reads at the provider
     Reconcile(ReconcileArgs),
     /// What happened: outcomes, money, time to resolution
@@ -411,6 +413,14 @@ pub struct PauseArgs {
     /// Why
     #[arg(long, value_name = "TEXT")]
     pub note: Option<String>,
+}
+
+/// `mcp`.
+#[derive(Clone, Debug, Args)]
+pub struct McpArgs {
+    /// Only queue calls: an engine of another process drives them
+    #[arg(long)]
+    pub no_engine: bool,
 }
 
 /// `agents`.

@@ -16,6 +16,7 @@ mod demo;
 mod doctor;
 mod failure;
 mod manual;
+mod mcp;
 mod ops;
 mod reconcile;
 mod report;
@@ -78,6 +79,7 @@ async fn run(cx: &Context, cli: Cli) -> Result<Exit, Failure> {
         Some(Command::Agents(command)) => agents::run(cx, &command).await,
         Some(Command::Sim(args)) => sim::run(cx, &args).await,
         Some(Command::Serve(args)) => serve::run(cx, &args).await,
+        Some(Command::Mcp(args)) => mcp::run(cx, &args).await,
         Some(Command::Reconcile(args)) => reconcile::run(cx, &args).await,
         Some(Command::Report(args)) => report::run(cx, &args).await,
         Some(Command::Verify) => verify::run(cx).await,

@@ -18,6 +18,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use serde_json::json;
 
+use super::courier::Tray;
 use super::problem::Problem;
 use super::request;
 use super::service::{MAX_PAGE, Service, Submitted};
@@ -54,7 +55,7 @@ pub(super) fn routes(service: Service) -> Router {
 }
 
 /// Whoever calls: the agent whose token the request bears.
-struct Caller(Agent);
+pub(super) struct Caller(pub Agent);
 
 impl FromRequestParts<Service> for Caller {
     type Rejection = Problem;
@@ -120,7 +121,8 @@ fn answered(service: &Service, call: &ToolCall) -> Response {
     response
         .headers_mut()
         .insert(header::CONTENT_LOCATION, location(&call.id));
-    response.extensions_mut().insert(service.receipt(call));
+    let tray = Tray::with(service.receipt(call));
+    response.extensions_mut().insert(tray);
     response
 }
 
@@ -169,7 +171,8 @@ async fn show_call(
     }
     let mut response = to_json(StatusCode::OK, &service.call_view(&call));
     if call.result.is_some() {
-        response.extensions_mut().insert(service.receipt(&call));
+        let tray = Tray::with(service.receipt(&call));
+        response.extensions_mut().insert(tray);
     }
     applied(&mut response, wait);
     Ok(response)

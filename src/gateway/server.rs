@@ -25,9 +25,10 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
-use super::courier::Receipt;
+use super::courier::Tray;
 use super::http;
 use super::line::{Answer, Line, Slips};
+use super::mcp;
 use super::observe::{self, Observed};
 use super::service::{Service, ServiceDeps};
 use super::webhook::{self, Endpoint, Intake};
@@ -128,7 +129,9 @@ impl Gateway {
 
 fn routes(service: &Service, deps: GatewayDeps) -> Router {
     let observed = Arc::new(Observed::new(service.clone(), &deps.service, deps.health));
-    let mut router = http::routes(service.clone()).merge(observe::routes(Arc::clone(&observed)));
+    let mut router = http::routes(service.clone())
+        .merge(mcp::routes(service.clone()))
+        .merge(observe::routes(Arc::clone(&observed)));
     if !deps.endpoints.is_empty() {
         let intake = Intake {
             ledger: deps.service.ledger,
@@ -210,8 +213,8 @@ async fn connection(socket: TcpStream, peer: SocketAddr, routes: Router, watcher
                 let close = HeaderValue::from_static("close");
                 response.headers_mut().insert(header::CONNECTION, close);
             }
-            let receipt = response.extensions_mut().remove::<Receipt>();
-            Ok::<_, Infallible>(response.map(|body| Answer::new(body, receipt, slips)))
+            let tray = response.extensions_mut().remove::<Tray>();
+            Ok::<_, Infallible>(response.map(|body| Answer::new(body, tray, slips)))
         }
     });
     let talk = http1::Builder::new()
