@@ -4,6 +4,8 @@
     reason = "these comments are the help text, which shows backticks as they are"
 )]
 
+mod agents;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -16,6 +18,8 @@ use crate::domain::operation::Closing;
 use crate::domain::review_event::LONGEST_SNOOZE;
 use crate::domain::tool_call::CallState;
 use crate::ledger::{Sort, Tab};
+
+pub use agents::{AddAgentArgs, AgentsCommand, McpArgs, RevokeAgentArgs};
 
 /// One intended side effect stays one, however often an AI agent asks for it; a person settles what
 /// nobody knows.
@@ -413,42 +417,6 @@ pub struct PauseArgs {
     /// Why
     #[arg(long, value_name = "TEXT")]
     pub note: Option<String>,
-}
-
-/// `mcp`.
-#[derive(Clone, Debug, Args)]
-pub struct McpArgs {
-    /// Only queue calls: an engine of another process drives them
-    #[arg(long)]
-    pub no_engine: bool,
-}
-
-/// `agents`.
-#[derive(Debug, Subcommand)]
-pub enum AgentsCommand {
-    /// Give an agent a token, which is shown once
-    Add(AddAgentArgs),
-    /// The agents and what each may use; tokens are not kept
-    List,
-    /// Take an agent's token back; calls that were accepted go on
-    Revoke(RevokeAgentArgs),
-}
-
-/// `agents add`.
-#[derive(Clone, Debug, Args)]
-pub struct AddAgentArgs {
-    /// The agent's name; its call ids belong to it
-    pub name: AgentName,
-    /// A tool that it may use; without any, all
-    #[arg(long = "tool", value_name = "T")]
-    pub tools: Vec<ToolName>,
-}
-
-/// `agents revoke`.
-#[derive(Clone, Debug, Args)]
-pub struct RevokeAgentArgs {
-    /// The agent's name
-    pub name: AgentName,
 }
 
 /// `report`.

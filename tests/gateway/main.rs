@@ -22,6 +22,7 @@ mod delivery;
 mod hall;
 mod limits;
 mod load;
+mod mcp;
 mod observe;
 mod openapi;
 mod schema;

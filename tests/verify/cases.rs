@@ -448,6 +448,13 @@ pub const UNIQUE: &[Case] = &[
         "its provider's object is also that of",
     ),
     unique(
+        "one_token_an_agent",
+        &["agents_replace_nothing"],
+        "INSERT INTO agents (name, token_id, token_hash, added_at, added_by, os_user)
+         SELECT name, '00000000000000ff', token_hash, 1, 'ann', 'ann' FROM agents WHERE revoked_at IS NULL",
+        "has more than one token",
+    ),
+    unique(
         "one_in_flight",
         &["attempts_are_counted_first"],
         concat!(

@@ -555,6 +555,15 @@ async fn a_tally_that_is_not_that_of_the_rows_or_is_gone() {
 }
 
 #[tokio::test]
+async fn times_of_attempts_that_are_not_those_of_the_rows() {
+    let found = general("UPDATE attempt_times SET n = n + 2 WHERE outcome = 'succeeded'").await;
+    assert!(
+        matches!(found.as_slice(), [one] if one.contains("attempts are counted as succeeded")),
+        "{found:?}"
+    );
+}
+
+#[tokio::test]
 async fn an_event_without_its_evidence_its_body_or_its_end() {
     let sql = "UPDATE provider_events SET object_id = 're_other' WHERE operation_id = $OP";
     named("hook", sql, "I17", "has no evidence of its object").await;
