@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
+use tokio::sync::watch;
 
 use super::args::ServeArgs;
 use super::context::{Context, Desk, Keys};
 use super::screen::{DRAIN, LAST_NOTICE, deps, notifier};
 use super::sim::Ends;
-use crate::engine::{Engine, EngineState};
+use crate::engine::{Engine, EngineHealth, EngineState};
 use crate::error::{Exit, Failure};
 use crate::gateway::{Endpoint, Gateway};
 use crate::ledger::sqlite::OpenMode;
@@ -43,7 +44,7 @@ async fn serve(
     let endpoints = endpoints(cx, desk)?;
     let takes_webhooks = !endpoints.is_empty();
     let ledger = Arc::clone(&desk.ledger);
-    let gateway = Gateway::start(args.listen, ledger, endpoints, desk.clock.clone()).await?;
+    let mut gateway = Gateway::start(args.listen, ledger, endpoints, desk.clock.clone()).await?;
     let engine = Engine::start(deps(desk));
     let notifier = notifier(cx, desk, &engine);
     let addr = gateway.addr();
@@ -60,8 +61,11 @@ async fn serve(
     let mut health = engine.health();
     let down = tokio::select! {
         () = ends.wait() => None,
-        found = health.wait_for(|h| matches!(h.state, EngineState::Down(_))) => {
-            found.ok().map(|h| h.state.clone())
+        why = down(&mut health) => Some(("engine_down", format!("the engine is down: {why}"))),
+        why = gateway.ended() => {
+            // Nothing that the provider tells is taken in any more: whoever started this has to know.
+            let says = format!("the intake of webhooks on {addr} is down: {why}");
+            Some(("gateway_down", says))
         }
     };
     // What arrives is stored to the end; then what is in flight is finished (L8).
@@ -73,12 +77,21 @@ async fn serve(
     };
     tokio::join!(engine.stop(DRAIN), notices);
     match down {
-        Some(EngineState::Down(why)) => Err(Failure::unreachable(
-            "engine_down",
-            format!("the engine is down: {why}"),
-        )
-        .hint("`samekey doctor` says what is wrong")),
-        Some(_) | None => Ok(Exit::Done),
+        Some((code, says)) => Err(
+            Failure::unreachable(code, says).hint("`samekey doctor` says what is wrong; start it again")
+        ),
+        None => Ok(Exit::Done),
+    }
+}
+
+/// Waits until the engine is down; says why.
+async fn down(health: &mut watch::Receiver<EngineHealth>) -> String {
+    let found = health
+        .wait_for(|h| matches!(h.state, EngineState::Down(_)))
+        .await;
+    match found.map(|h| h.state.clone()) {
+        Ok(EngineState::Down(why)) => why,
+        Ok(_) | Err(_) => "its tasks are gone".to_owned(),
     }
 }
 

@@ -269,7 +269,7 @@ async fn no_connection_is_no_attempt() {
             .starts_with("no connection to http://127.0.0.1"),
         "{error}"
     );
-    assert!(!stripe.probe().await);
+    assert!(!stripe.probe(&free()).await);
 }
 
 #[tokio::test]

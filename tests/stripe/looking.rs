@@ -17,7 +17,7 @@ use crate::{VERSION, now, row, stripe};
 async fn looked(server: &Server, clock: &Clock) -> (bool, Vec<(String, Option<Bearing>)>) {
     let stripe = stripe(&server.origin, clock);
     let row = row(&stripe);
-    match stripe.lookup(&row).await {
+    match stripe.lookup(&row, &free()).await {
         Lookup::Listed {
             complete, objects, ..
         } => {

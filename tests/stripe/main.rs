@@ -16,6 +16,7 @@
 mod advice;
 mod arbitrary;
 mod attempts;
+mod budget;
 #[path = "../common/cli.rs"]
 mod cli;
 #[path = "../common/mod.rs"]
@@ -31,8 +32,10 @@ mod reads;
 mod refusals;
 mod server;
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use samekey::clock::Clock;
 use samekey::config::Secret;
 use samekey::domain::Instant;
@@ -44,7 +47,8 @@ use samekey::domain::opening::Resolved;
 use samekey::domain::operation::{Effect, OperationRow, Status};
 use samekey::domain::policy::Profile;
 use samekey::domain::tool_call::RefundArguments;
-use samekey::provider::Provider as _;
+use samekey::domain::text::SafeText;
+use samekey::provider::{Provider as _, Purse, Reads};
 use samekey::provider::stripe::{Stripe, StripeConfig};
 use uuid::Uuid;
 
@@ -137,4 +141,22 @@ fn row(stripe: &Stripe) -> OperationRow {
         claim: None,
         snoozed_until: None,
     }
+}
+
+/// A purse that is never empty.
+struct Free;
+
+#[async_trait]
+impl Purse for Free {
+    async fn take(&self, _: &ProviderName) -> Result<Result<(), Duration>, SafeText> {
+        Ok(Ok(()))
+    }
+}
+
+/// Reads that cost nothing and have all the time.
+fn free() -> Reads {
+    let clock = Clock::system();
+    let until = clock.now() + chrono::TimeDelta::days(1);
+    let name = ProviderName::parse("stripe").expect("name");
+    Reads::new(Arc::new(Free), name, clock, until)
 }
