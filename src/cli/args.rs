@@ -10,7 +10,8 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 use crate::domain::ids::{
-    AgentName, CallId, EventId, OperationId, ProviderName, ProviderRef, ReviewerName, SessionId, ToolName,
+    AgentName, CallId, EventId, OperationId, ProviderName, ProviderRef, ReviewerName, SessionId,
+    ToolName,
 };
 use crate::domain::operation::Closing;
 use crate::domain::review_event::LONGEST_SNOOZE;

@@ -87,7 +87,8 @@ async fn acknowledge(cx: &Context, desk: &Desk, args: &AcknowledgeArgs) -> Resul
         .acknowledge_event(&args.id, provider, &person, &args.note)
         .await?;
     if cx.out.is_json() {
-        cx.out.json(&json!({ "event_id": args.id, "state": "acknowledged" }))?;
+        cx.out
+            .json(&json!({ "event_id": args.id, "state": "acknowledged" }))?;
     } else {
         cx.out.text(&says)?;
     }

@@ -77,9 +77,8 @@ async fn serve(
     };
     tokio::join!(engine.stop(DRAIN), notices);
     match down {
-        Some((code, says)) => Err(
-            Failure::unreachable(code, says).hint("`samekey doctor` says what is wrong; start it again")
-        ),
+        Some((code, says)) => Err(Failure::unreachable(code, says)
+            .hint("`samekey doctor` says what is wrong; start it again")),
         None => Ok(Exit::Done),
     }
 }

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use super::reconciler::{self, READ_TIME};
 use super::worker::Shared;
-use crate::domain::since;
 use crate::domain::evidence::{self, Bearing, ProviderObject, Source};
 use crate::domain::ids::{Actor, OperationId, ProviderName, ProviderRef};
 use crate::domain::provider_event::{About, EventRead, ProviderEvent};
+use crate::domain::since;
 use crate::domain::text::SafeText;
 use crate::domain::transition::{Event, Lookup, Observed, Refusal};
 use crate::ledger::{EventWent, LedgerError, Stamp, StoredEvent};

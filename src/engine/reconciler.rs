@@ -145,7 +145,12 @@ async fn provider_of(
     shared: &Shared,
     id: &OperationId,
 ) -> Result<Result<ProviderName, String>, LedgerError> {
-    let row = shared.deps.ledger.rows(std::slice::from_ref(id)).await?.pop();
+    let row = shared
+        .deps
+        .ledger
+        .rows(std::slice::from_ref(id))
+        .await?
+        .pop();
     let gone = || format!("there is no operation {id}");
     Ok(row.map(|row| row.provider).ok_or_else(gone))
 }
@@ -240,4 +245,3 @@ pub(super) async fn fetch(
     let fetched = provider.fetch(id, reads).await;
     Ok(fetched.map_err(|e| e.to_string()))
 }
-

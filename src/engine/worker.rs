@@ -405,9 +405,7 @@ async fn follow(job: &Job<'_>, operation: &OperationId) -> Result<(), LedgerErro
     let Some(provider) = shared.deps.providers.get(&row.provider) else {
         return Ok(());
     };
-    if row.status != Status::Open
-        || row.provider_ref.is_none()
-    {
+    if row.status != Status::Open || row.provider_ref.is_none() {
         return Ok(());
     }
     let reads = shared.reads(&row.provider, job.time_left());

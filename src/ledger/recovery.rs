@@ -58,7 +58,10 @@ impl Names {
                 object: Some(object.id.clone()),
                 operation: object.operation.clone(),
                 key,
-                payment: object.payment.clone().filter(|_| object.operation.is_none()),
+                payment: object
+                    .payment
+                    .clone()
+                    .filter(|_| object.operation.is_none()),
             }),
             About::Charge { payment, .. } => Some(Self {
                 object: None,

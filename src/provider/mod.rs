@@ -106,7 +106,11 @@ pub trait Provider: Send + Sync {
     /// The requests that [`Provider::lookup`] sends, for a person to see beforehand.
     fn lookup_requests(&self, row: &OperationRow) -> Vec<String>;
     /// One object by its id; `None` where the provider does not know it.
-    async fn fetch(&self, id: &ProviderRef, reads: &Reads) -> Result<Option<ProviderObject>, ReadError>;
+    async fn fetch(
+        &self,
+        id: &ProviderRef,
+        reads: &Reads,
+    ) -> Result<Option<ProviderObject>, ReadError>;
     /// Reads one event, sent by the provider or listed. Pure; a signature was checked before.
     fn read_event(&self, _payload: &[u8]) -> EventRead {
         EventRead::Unreadable("this provider has no events")

@@ -139,10 +139,7 @@ mod tests {
         });
         let name = "stripe".parse().expect("a name");
         let until = later(at, time);
-        (
-            Arc::clone(&purse),
-            Reads::new(purse, name, clock, until),
-        )
+        (Arc::clone(&purse), Reads::new(purse, name, clock, until))
     }
 
     /// S22: what was paid beforehand is the first read and is not paid twice.
@@ -154,7 +151,10 @@ mod tests {
             let _paid = reads.permit().await.expect("paid");
         }
         assert_eq!(purse.left.load(Ordering::SeqCst), 0);
-        assert!(reads.permit().await.is_err(), "no time to wait for a fourth");
+        assert!(
+            reads.permit().await.is_err(),
+            "no time to wait for a fourth"
+        );
         assert_eq!(purse.asked.load(Ordering::SeqCst), 4);
     }
 

@@ -209,11 +209,7 @@ impl Provider for Stripe {
         }
     }
 
-    async fn resolve(
-        &self,
-        query: &ResolveQuery,
-        reads: &Reads,
-    ) -> Result<Resolved, ResolveError> {
+    async fn resolve(&self, query: &ResolveQuery, reads: &Reads) -> Result<Resolved, ResolveError> {
         self.reader.resolve(query, reads).await
     }
 

@@ -90,7 +90,11 @@ impl Provider for SimProvider {
         self.inner.lookup_requests(row)
     }
 
-    async fn fetch(&self, id: &ProviderRef, reads: &Reads) -> Result<Option<ProviderObject>, ReadError> {
+    async fn fetch(
+        &self,
+        id: &ProviderRef,
+        reads: &Reads,
+    ) -> Result<Option<ProviderObject>, ReadError> {
         self.process.step().await;
         self.inner.fetch(id, reads).await
     }

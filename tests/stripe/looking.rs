@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::reads::{World, list, refund, resolve};
 use crate::server::Server;
-use crate::{VERSION, now, row, stripe};
+use crate::{VERSION, free, now, row, stripe};
 
 async fn looked(server: &Server, clock: &Clock) -> (bool, Vec<(String, Option<Bearing>)>) {
     let stripe = stripe(&server.origin, clock);

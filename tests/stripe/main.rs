@@ -3,7 +3,7 @@
 //! `server` is the server, `attempts` proves what a sent refund comes to and that one attempt is one
 //! request (I12, I14), `arbitrary` the same of any bytes, `reads` proves resolving and lookups (I22, M39),
 //! `orders` who else knows an order's payment, `profiles` the shipped promises against the simulated
-//! provider, `modes` that test and real money stay apart. `desk` puts a whole engine before the server; with
+//! provider, `budget` what reading costs, `modes` that test and real money stay apart. `desk` puts a whole engine before the server; with
 //! it `keys`, `advice`, `refusals`, `objects` and `looking` prove the numbered items of the wire (S1 to S48)
 //! that concern a client, each in a test that names it.
 
@@ -46,10 +46,10 @@ use samekey::domain::money::Money;
 use samekey::domain::opening::Resolved;
 use samekey::domain::operation::{Effect, OperationRow, Status};
 use samekey::domain::policy::Profile;
-use samekey::domain::tool_call::RefundArguments;
 use samekey::domain::text::SafeText;
-use samekey::provider::{Provider as _, Purse, Reads};
+use samekey::domain::tool_call::RefundArguments;
 use samekey::provider::stripe::{Stripe, StripeConfig};
+use samekey::provider::{Provider as _, Purse, Reads};
 use uuid::Uuid;
 
 const API_KEY: &str = "sk_test_4eC39HqLyjWDarjtT1zdp7dc";

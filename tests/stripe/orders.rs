@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 use crate::reads::World;
 use crate::server::Server;
-use crate::stripe;
+use crate::{free, stripe};
 
 /// What an order resolves to, and whether the provider was searched or asked at all.
 async fn resolve(

@@ -10,7 +10,7 @@ use samekey::provider::{Provider as _, ResolveError, ResolveQuery};
 use serde_json::{Value, json};
 
 use crate::server::{Act, Seen, Server, json as reply};
-use crate::{API_KEY, now, row, stripe};
+use crate::{API_KEY, free, now, row, stripe};
 
 pub fn refund(id: &str, amount: i64, operation: Option<&str>) -> Value {
     json!({

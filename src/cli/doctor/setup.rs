@@ -9,9 +9,9 @@ use async_trait::async_trait;
 
 use super::super::context::Context;
 use super::Check;
+use crate::clock::Clock;
 use crate::config::{Config, Env, Loaded, OrdersBy, open_file, plain, show_duration};
 use crate::domain::guard::Role;
-use crate::clock::Clock;
 use crate::domain::ids::ProviderName;
 use crate::domain::text::SafeText;
 use crate::provider::{Purse, Reads, SharedProvider};

@@ -12,8 +12,8 @@ use super::{Inner, Tx, listings, read, store};
 use crate::domain::ids::{
     EventId, OperationId, PaymentId, ProviderName, ProviderRef, ReviewerName,
 };
-use crate::domain::text::SafeText;
 use crate::domain::later;
+use crate::domain::text::SafeText;
 use crate::ledger::row::{Columns, micros};
 use crate::ledger::{
     Acknowledged, EventCounts, EventLine, EventWent, LedgerError, NewEvent, NotAcknowledged,
@@ -25,13 +25,14 @@ const MOST_ROWS: i64 = 100;
 
 /// Stores it, unless its provider's id of it is known.
 pub(super) async fn accept(tx: &mut Tx<'_>, event: NewEvent) -> Result<bool, LedgerError> {
-    let known: Option<i64> =
-        sqlx::query_scalar("SELECT event_no FROM provider_events WHERE provider = ? AND event_id = ?")
-            .bind(event.provider.as_str())
-            .bind(event.id.as_str())
-            .fetch_optional(&mut *tx.conn)
-            .await
-            .map_err(store::failed)?;
+    let known: Option<i64> = sqlx::query_scalar(
+        "SELECT event_no FROM provider_events WHERE provider = ? AND event_id = ?",
+    )
+    .bind(event.provider.as_str())
+    .bind(event.id.as_str())
+    .fetch_optional(&mut *tx.conn)
+    .await
+    .map_err(store::failed)?;
     if known.is_some() {
         return Ok(false);
     }
@@ -185,7 +186,8 @@ pub(super) async fn counts(inner: &Arc<Inner>) -> Result<EventCounts, LedgerErro
 }
 
 /// By state, so that what needs a person is not hidden behind what only waits.
-pub(super) const LINES: &str = "SELECT event_id, provider, type, state, reason, operation_id, received_at, tries,
+pub(super) const LINES: &str =
+    "SELECT event_id, provider, type, state, reason, operation_id, received_at, tries,
         acknowledged_by, acknowledged_at, acknowledged_note
     FROM provider_events INDEXED BY provider_events_by_state
     WHERE state = ? ORDER BY received_at DESC LIMIT ?";

@@ -137,20 +137,19 @@ pub(super) async fn page(
     Ok(taken)
 }
 
-async fn read_to(
-    tx: &mut Tx<'_>,
-    provider: &ProviderName,
-) -> Result<Option<Instant>, LedgerError> {
+async fn read_to(tx: &mut Tx<'_>, provider: &ProviderName) -> Result<Option<Instant>, LedgerError> {
     let sql = "SELECT read_to FROM event_readings WHERE provider = ?";
     let found = sqlx::query(sql)
         .bind(provider.as_str())
         .fetch_optional(&mut *tx.conn)
         .await
         .map_err(store::failed)?;
-    match &found {
-        Some(found) => Columns(found).opt("read_to", Columns::at),
-        None => Ok(None),
-    }
+    let read_to = match &found {
+        Some(found) => Columns(found).opt("read_to", Columns::at)?,
+        None => None,
+    };
+    // Lists go by whole seconds: the one in which was asked was not listed (S45).
+    Ok(read_to.and_then(|at| Instant::from_timestamp(at.timestamp(), 0)))
 }
 
 /// Whether an event names anything of ours, by the same marks by which it is worked on later.

@@ -131,9 +131,7 @@ impl Recovery for SqliteLedger {
     ) -> Result<PageTaken, LedgerError> {
         let (provider, span) = (provider.clone(), span.clone());
         self.write(move |mut tx| {
-            Box::pin(async move {
-                listings::page(&mut tx, &provider, &span, events, onward).await
-            })
+            Box::pin(async move { listings::page(&mut tx, &provider, &span, events, onward).await })
         })
         .await
     }

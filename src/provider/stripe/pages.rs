@@ -66,9 +66,8 @@ impl Reader {
         let page: Result<Option<Page<Box<RawValue>>>, _> = self.object(&path, reads).await;
         // The query tells a reader nothing.
         let short = path.split('?').next().unwrap_or_default();
-        let page = page.map_err(|why| {
-            ReadError(SafeText::new(&why.0.as_str().replace(&path, short)))
-        })?;
+        let page =
+            page.map_err(|why| ReadError(SafeText::new(&why.0.as_str().replace(&path, short))))?;
         Ok(page.map(|page| {
             let next = next(&page, after);
             let all = page.data;
