@@ -59,15 +59,7 @@ async fn serve(
         }
     }
     let mut health = engine.health();
-    let down = tokio::select! {
-        () = ends.wait() => None,
-        why = down(&mut health) => Some(("engine_down", format!("the engine is down: {why}"))),
-        why = gateway.ended() => {
-            // Nothing that the provider tells is taken in any more: whoever started this has to know.
-            let says = format!("the intake of webhooks on {addr} is down: {why}");
-            Some(("gateway_down", says))
-        }
-    };
+    let down = over(ends, &mut health, &mut gateway).await;
     // What arrives is stored to the end; then what is in flight is finished (L8).
     gateway.stop(LAST_REQUESTS).await;
     let notices = async {
@@ -76,11 +68,26 @@ async fn serve(
         }
     };
     tokio::join!(engine.stop(DRAIN), notices);
-    match down {
-        Some((code, says)) => Err(Failure::unreachable(code, says)
-            .hint("`samekey doctor` says what is wrong; start it again")),
-        None => Ok(Exit::Done),
-    }
+    down.map_or(Ok(Exit::Done), Err)
+}
+
+/// Waits until it is told to end, or a part of it is down: whoever started it has to know of that, not only
+/// who reads the log.
+async fn over(
+    ends: &mut Ends,
+    health: &mut watch::Receiver<EngineHealth>,
+    gateway: &mut Gateway,
+) -> Option<Failure> {
+    let addr = gateway.addr();
+    let (code, says) = tokio::select! {
+        () = ends.wait() => return None,
+        why = down(health) => ("engine_down", format!("the engine is down: {why}")),
+        why = gateway.ended() => {
+            ("gateway_down", format!("the intake of webhooks on {addr} is down: {why}"))
+        }
+    };
+    let hint = "`samekey doctor` says what is wrong; start it again";
+    Some(Failure::unreachable(code, says).hint(hint))
 }
 
 /// Waits until the engine is down; says why.
@@ -106,4 +113,40 @@ fn endpoints(cx: &Context, desk: &Desk) -> Result<Vec<Endpoint>, Failure> {
         }
     }
     Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+    use crate::ledger::sqlite::SqliteLedger;
+
+    /// L8, M5: an intake that died while the engine goes on ends the program with 3 and one sentence.
+    #[tokio::test]
+    async fn a_dead_intake_is_noticed_m5() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("ledger.db").display().to_string();
+        let clock = Clock::system();
+        let ledger = SqliteLedger::open(&path, OpenMode::Engine, Arc::default(), clock.clone());
+        let ledger = Arc::new(ledger.await.expect("a ledger"));
+        let addr = ([127, 0, 0, 1], 0).into();
+        let gateway = Gateway::start(addr, ledger, Vec::new(), clock).await;
+        let mut gateway = gateway.expect("it listens");
+        let mut ends = Ends::new().expect("signals");
+        let (_alive, mut health) = watch::channel(EngineHealth::default());
+        gateway.break_down();
+        let failure = over(&mut ends, &mut health, &mut gateway).await;
+        let failure = failure.expect("it is over");
+        assert_eq!(
+            (failure.exit, failure.code),
+            (Exit::Unreachable, "gateway_down")
+        );
+        assert!(
+            failure
+                .message
+                .contains("the intake of webhooks on 127.0.0.1:")
+        );
+        // What is left of it is stopped without waiting for what is not there.
+        gateway.stop(LAST_REQUESTS).await;
+    }
 }

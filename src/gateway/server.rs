@@ -89,6 +89,12 @@ impl Gateway {
         }
     }
 
+    /// Its task dies.
+    #[cfg(test)]
+    pub(crate) fn break_down(&self) {
+        self.task.abort();
+    }
+
     /// Takes no new connections, and ends those there are within `limit`.
     pub async fn stop(self, limit: Duration) {
         // It may have ended by itself.

@@ -128,7 +128,7 @@ async fn a_lookup_that_the_budget_cuts_short_is_incomplete_i17() {
 async fn an_unreadable_last_entry_does_not_end_a_list_s42_s68() {
     let bad = json!({"object": "refund", "id": 7});
     let server = Server::start(move |n, _| match n {
-        0 => list(&[refund("re_2", 1, None), bad.clone()], true),
+        1 => list(&[refund("re_2", 1, None), bad.clone()], true),
         _ => list(&[refund("re_1", 3800, Some("op_5521"))], false),
     })
     .await;

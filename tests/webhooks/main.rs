@@ -1,5 +1,6 @@
 //! Webhooks from the socket to the row: signatures and their attacks (`attacks`), bounds of the server
-//! (`bounds`), what an event leads to in every order (`stories`), any bytes at all (`arbitrary`), and the
+//! (`bounds`), what an event leads to in every order (`stories`), what was set
+//! aside (`acknowledging`), any bytes at all (`arbitrary`), and the
 //! real binary (`serving`), and the simulated provider's own webhooks
 //! (`provider`).
 
@@ -11,6 +12,7 @@
 )]
 #![allow(dead_code, reason = "the kit is shared with other tests")]
 
+mod acknowledging;
 mod arbitrary;
 mod attacks;
 mod bounds;
