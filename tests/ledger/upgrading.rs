@@ -85,10 +85,8 @@ async fn events_of_the_third_release_are_kept_f74_i29() {
         (1, 1, 1, 1, 0)
     );
     assert_eq!(counts.troubles.len(), 1);
-    let id = "evt_3".parse().expect("an id");
-    let seen = ledger
-        .recovery()
-        .acknowledge_event(&id, None, &ann().name, &"seen".into());
+    let (id, by, note) = ("evt_3".parse().expect("an id"), ann().name, "seen".into());
+    let seen = ledger.recovery().acknowledge_event(&id, None, &by, &note);
     seen.await.expect("answered").expect("it was set aside");
     ledger.close().await;
 

@@ -110,7 +110,7 @@ async fn an_event_says_what_it_said_and_is_settled_once() {
         ("UPDATE provider_events SET state = 'acknowledged', acknowledged_by = 'a', acknowledged_user = 'a',
             acknowledged_at = 1, acknowledged_note = '' WHERE state = 'quarantined'", "CHECK"),
         ("UPDATE provider_events SET state = 'acknowledged', acknowledged_by = 'a', acknowledged_user = 'a',
-            acknowledged_at = 1, acknowledged_note = 'x' WHERE state = 'processed'", once),
+            acknowledged_at = 1, acknowledged_note = 'x' WHERE state = 'processed'", "only a quarantined event is acknowledged"),
         ("UPDATE provider_events SET state = 'processed', settled_at = 1 WHERE state = 'waiting'", "CHECK"),
         ("UPDATE provider_events SET state = 'quarantined' WHERE state = 'waiting'", "CHECK"),
     ])

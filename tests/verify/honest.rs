@@ -235,8 +235,9 @@ async fn told_by_events(w: &World) {
         let taken = taken.expect("due");
         recovery.event_went(&taken, went).await.expect("written");
     }
+    let by = ann().name;
     let seen = ("evt_3".parse().expect("an id"), "nothing of ours".into());
-    let acknowledged = recovery.acknowledge_event(&seen.0, None, &ann().name, &seen.1);
+    let acknowledged = recovery.acknowledge_event(&seen.0, None, &by, &seen.1);
     acknowledged.await.expect("answered").expect("once");
     let read = recovery.events_read(&stripe(), Ok(w.clock.now())).await;
     read.expect("written");
