@@ -205,7 +205,7 @@ async fn what_is_filled_in_is_what_the_doors_would_have_made() {
 #[tokio::test]
 async fn what_is_filled_in_is_looked_after_without_all_being_due_at_once_l5_m6() {
     let mut old = told((0..40_u32).map(|n| {
-        let ending: [fn(&Past) -> Outcome; 3] = [|_| lost(), |_| server_error(), |p| done(p)];
+        let ending: [fn(&Past) -> Outcome; 3] = [|_| lost(), |_| server_error(), |_| refused()];
         ending[n as usize % 3]
     }));
     // Every fourth row is two days younger than the one before.

@@ -160,7 +160,6 @@ impl Reader {
                 )),
             };
         };
-        let bytes = |event: &Box<RawValue>| event.get().as_bytes().to_vec();
         let next = match page.next {
             Next::End => NextPage::End,
             Next::Lost => NextPage::Lost(LOST),
@@ -170,7 +169,11 @@ impl Reader {
             },
         };
         Ok(EventPage {
-            events: page.all.iter().map(bytes).collect(),
+            events: page
+                .all
+                .iter()
+                .map(|e| e.get().as_bytes().to_vec())
+                .collect(),
             next,
         })
     }

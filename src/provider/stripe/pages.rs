@@ -131,11 +131,11 @@ fn next(page: &Page<Box<RawValue>>, after: Option<&str>) -> Next {
     if !page.has_more {
         return Next::End;
     }
-    let id = |entry: &Box<RawValue>| {
-        let id = wire::parse::<Id>(entry.get().as_bytes())?.id;
+    let id = |entry: &str| {
+        let id = wire::parse::<Id>(entry.as_bytes())?.id;
         wire::name(&id, ProviderRef::parse)
     };
-    let last = page.data.iter().rev().find_map(id);
+    let last = page.data.iter().rev().find_map(|e| id(e.get()));
     last.filter(|id| after != Some(id.as_str()))
         .map_or(Next::Lost, Next::After)
 }
