@@ -3,7 +3,7 @@
 //! `server` is the server, `attempts` proves what a sent refund comes to and that one attempt is one
 //! request (I12, I14), `arbitrary` the same of any bytes, `reads` proves resolving and lookups (I22, M39),
 //! `orders` who else knows an order's payment, `profiles` the shipped promises against the simulated
-//! provider, `budget` what reading costs, `modes` that test and real money stay apart. `desk` puts a whole engine before the server; with
+//! provider, `budget` what reading costs, `hostile` that no text acts, `modes` that test and real money stay apart. `desk` puts a whole engine before the server; with
 //! it `keys`, `advice`, `refusals`, `objects` and `looking` prove the numbered items of the wire (S1 to S48)
 //! that concern a client, each in a test that names it.
 
@@ -22,6 +22,7 @@ mod cli;
 #[path = "../common/mod.rs"]
 mod common;
 mod desk;
+mod hostile;
 mod keys;
 mod looking;
 mod modes;
