@@ -359,7 +359,7 @@ fn the_events_fit_into_the_smallest_terminals_i31() {
         stage.keys("8");
         let mut all = stage.text();
         for _ in 0..40 {
-            stage.keys("pagedown");
+            stage.keys("pgdn");
             let text = stage.text();
             assert!(
                 text.lines().count() <= usize::from(size.1),

@@ -17,6 +17,9 @@ use crate::reads::{World, list, refund};
 use crate::server::{Act, Server, json as reply};
 use crate::{now, row, stripe};
 
+/// A page's answer and what must follow from it.
+type Follows = (Act, fn(&NextPage) -> bool);
+
 /// So many tokens; the next one is a day away.
 struct Few {
     left: AtomicUsize,
@@ -154,7 +157,7 @@ async fn a_page_of_events_says_how_it_goes_on_s47() {
     let after = "evt_0".parse().expect("an id");
     let gone = r#"{"error":{"type":"invalid_request_error","code":"resource_missing"}}"#;
     let event = |id: Value| json!({"object": "event", "id": id});
-    let cases: [(Act, fn(&NextPage) -> bool); 6] = [
+    let cases: [Follows; 6] = [
         (list(&[event(json!("evt_1"))], false), |n| {
             *n == NextPage::End
         }),
