@@ -59,7 +59,8 @@ async fn a_running_engine_looks_while_a_list_does_not_end_l5() {
     for _ in 0..600 {
         room.world.wait(Duration::from_secs(1));
         tokio::time::sleep(Duration::from_millis(5)).await;
-        if room.row(&id).await.status == Status::Succeeded {
+        let listed = room.counts().await.passed_over;
+        if listed > 0 && room.row(&id).await.status == Status::Succeeded {
             break;
         }
     }
