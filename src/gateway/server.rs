@@ -81,10 +81,27 @@ impl Gateway {
         self.addr
     }
 
+    /// Waits until it has ended although nobody stopped it; says how. From then on nothing is taken in.
+    pub async fn ended(&mut self) -> String {
+        match (&mut self.task).await {
+            Ok(()) => "it stopped listening".to_owned(),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    /// Its task dies.
+    #[cfg(test)]
+    pub(crate) fn break_down(&self) {
+        self.task.abort();
+    }
+
     /// Takes no new connections, and ends those there are within `limit`.
     pub async fn stop(self, limit: Duration) {
         // It may have ended by itself.
         let _ = self.stop.send(limit);
+        if self.task.is_finished() {
+            return;
+        }
         if let Err(error) = self.task.await {
             tracing::error!(%error, "the gateway ended badly");
         }

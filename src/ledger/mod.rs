@@ -42,8 +42,8 @@ pub use query::{
     Filter, Listed, Mark, Page, PageQuery, Sort, Tab,
 };
 pub use recovery::{
-    EventCounts, EventLine, EventSource, EventWent, MAX_EVENT, NewEvent, Recovery, StoredEvent,
-    Trouble, Watched,
+    Acknowledged, EventCounts, EventLine, EventSource, EventWent, MAX_EVENT, Names, NewEvent,
+    NotAcknowledged, Onward, PageTaken, Recovery, Span, StoredEvent, Trouble, Watched,
 };
 
 /// A shared handle on a ledger.

@@ -16,7 +16,7 @@ const SECRETS: [&str; 5] = ["sk_live_", "sk_test_", "rk_live_", "rk_test_", "whs
 const SECRET_LETTERS: usize = 4;
 
 /// A page of each table.
-const TABLES: [(&str, &str); 17] = [
+const TABLES: [(&str, &str); 18] = [
     (
         "operations",
         "SELECT rowid AS at_row, * FROM operations WHERE rowid > ? ORDER BY rowid LIMIT 500",
@@ -72,6 +72,10 @@ const TABLES: [(&str, &str); 17] = [
     (
         "provider_events",
         "SELECT rowid AS at_row, * FROM provider_events WHERE rowid > ? ORDER BY rowid LIMIT 500",
+    ),
+    (
+        "event_tallies",
+        "SELECT rowid AS at_row, * FROM event_tallies WHERE rowid > ? ORDER BY rowid LIMIT 500",
     ),
     (
         "event_readings",
