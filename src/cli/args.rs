@@ -12,7 +12,8 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 use crate::domain::ids::{
-    AgentName, CallId, OperationId, ProviderRef, ReviewerName, SessionId, ToolName,
+    AgentName, CallId, EventId, OperationId, ProviderName, ProviderRef, ReviewerName, SessionId,
+    ToolName,
 };
 use crate::domain::operation::Closing;
 use crate::domain::review_event::LONGEST_SNOOZE;
@@ -146,6 +147,9 @@ pub enum Command {
     Mcp(McpArgs),
     /// Look at every unsettled row once, and fetch the events that were missed; only reads at the provider
     Reconcile(ReconcileArgs),
+    /// The provider's events that wait or were set aside
+    #[command(subcommand)]
+    Events(EventsCommand),
     /// What happened: outcomes, money, time to resolution
     Report(ReportArgs),
     /// Audit the ledger against every invariant; read-only
@@ -480,6 +484,28 @@ pub struct ReconcileArgs {
     /// One run, and its result
     #[arg(long, required = true)]
     pub once: bool,
+}
+
+/// `events`.
+#[derive(Debug, Subcommand)]
+pub enum EventsCommand {
+    /// The events that wait, were set aside or were acknowledged
+    List,
+    /// Note that you have seen an event that was set aside; it is not counted any more
+    Acknowledge(AcknowledgeArgs),
+}
+
+/// `events acknowledge`.
+#[derive(Clone, Debug, Args)]
+pub struct AcknowledgeArgs {
+    /// The event's id
+    pub id: EventId,
+    /// Why nothing has to follow from it, or what did
+    #[arg(long, value_name = "TEXT")]
+    pub note: String,
+    /// Whose event, where several providers have one of this id
+    #[arg(long, value_name = "P")]
+    pub provider: Option<ProviderName>,
 }
 
 /// `clock`.

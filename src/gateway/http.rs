@@ -30,6 +30,9 @@ use crate::domain::tool_call::ToolCall;
 /// The document of all routes, JSON text.
 pub const OPENAPI: &str = include_str!("../../assets/openapi.json");
 
+/// What a caller hears whose call waits.
+const DRIVEN: &str = "Accepted. The engine drives this call and tries again by itself: make no other call for it, ask its Location.";
+
 static PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 /// What stays as it is in a path: the unreserved characters of RFC 3986.
 const KEPT: &AsciiSet = &NON_ALPHANUMERIC
@@ -126,8 +129,11 @@ fn answered(service: &Service, call: &ToolCall) -> Response {
     response
 }
 
+/// The call so far, and who tries again while it waits: nobody but the engine (M43).
 fn accepted(service: &Service, call: &ToolCall) -> Response {
-    let mut response = to_json(StatusCode::ACCEPTED, &service.call_view(call));
+    let mut body = json!(service.call_view(call));
+    body["note"] = json!(DRIVEN);
+    let mut response = to_json(StatusCode::ACCEPTED, &body);
     response
         .headers_mut()
         .insert(header::LOCATION, location(&call.id));

@@ -114,13 +114,30 @@ impl Gateway {
         self.addr
     }
 
+    /// Waits until it has ended although nobody stopped it; says how. From then on nothing is taken in.
+    pub async fn ended(&mut self) -> String {
+        match (&mut self.task).await {
+            Ok(()) => "it stopped listening".to_owned(),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    /// Its task dies.
+    #[cfg(test)]
+    pub(crate) fn break_down(&self) {
+        self.task.abort();
+    }
+
     /// Takes no new connections; who waits for an answer is told that it is accepted; ends within `limit`,
     /// with what was delivered noted.
     pub async fn stop(self, limit: Duration) {
         self.service.close();
         // It may have ended by itself.
         let _ = self.stop.send(limit);
-        if let Err(error) = self.task.await {
+        // Whoever waited for its end already has heard how it was.
+        if !self.task.is_finished()
+            && let Err(error) = self.task.await
+        {
             tracing::error!(%error, "the gateway ended badly");
         }
         self.service.end().await;
