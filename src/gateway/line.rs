@@ -87,7 +87,7 @@ impl AsyncWrite for Line {
     ) -> Poll<io::Result<usize>> {
         match Pin::new(&mut self.socket).poll_write(cx, buf) {
             Poll::Pending => self.waits(cx),
-            done => done,
+            done @ Poll::Ready(_) => done,
         }
     }
 
@@ -98,7 +98,7 @@ impl AsyncWrite for Line {
     ) -> Poll<io::Result<usize>> {
         match Pin::new(&mut self.socket).poll_write_vectored(cx, bufs) {
             Poll::Pending => self.waits(cx),
-            done => done,
+            done @ Poll::Ready(_) => done,
         }
     }
 

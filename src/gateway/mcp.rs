@@ -119,10 +119,7 @@ impl Handler {
 
     fn answered(&self, call: &ToolCall, cx: &RequestContext<RoleServer>) -> CallToolResult {
         self.hand_over(cx, self.service.receipt(call));
-        let result = self
-            .service
-            .result_view(call)
-            .map(|r| serde_json::to_value(r));
+        let result = self.service.result_view(call).map(serde_json::to_value);
         CallToolResult::structured(result.and_then(Result::ok).unwrap_or_default())
     }
 

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use rmcp::ServiceExt as _;
@@ -70,28 +70,36 @@ where
 
 /// Receipts by the request that they answer, and those whose line is in the buffer.
 #[derive(Clone, Default)]
-struct Desk(Arc<Mutex<(HashMap<String, Receipt>, Vec<Receipt>)>>);
+struct Desk(Arc<Mutex<Slips>>);
+
+#[derive(Default)]
+struct Slips {
+    kept: HashMap<String, Receipt>,
+    buffered: Vec<Receipt>,
+}
 
 impl Desk {
+    fn lock(&self) -> MutexGuard<'_, Slips> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn keep(&self, request: String, receipt: Receipt) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.0.len() < MOST {
-            kept.0.insert(request, receipt);
+        let mut slips = self.lock();
+        if slips.kept.len() < MOST {
+            slips.kept.insert(request, receipt);
         }
     }
 
     /// The line of this request's answer is in the buffer.
     fn buffered(&self, request: &str) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let receipt = kept.0.remove(request);
-        kept.1.extend(receipt);
+        let mut slips = self.lock();
+        let receipt = slips.kept.remove(request);
+        slips.buffered.extend(receipt);
     }
 
     fn flushed(&self) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut kept.1)
-            .into_iter()
-            .for_each(Receipt::written);
+        let written = std::mem::take(&mut self.lock().buffered);
+        written.into_iter().for_each(Receipt::written);
     }
 }
 
