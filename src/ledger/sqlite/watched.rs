@@ -18,12 +18,12 @@ pub(super) const DUE: &str = "WITH RECURSIVE whose (name) AS (
         SELECT coalesce(?2, (SELECT min(provider) FROM watched))
         UNION ALL SELECT (SELECT min(provider) FROM watched WHERE provider > whose.name) FROM whose
         WHERE whose.name IS NOT NULL AND ?2 IS NULL)
-    SELECT id FROM (SELECT u.value AS urgency, (
+    SELECT id FROM (SELECT j.value AS urgency, (
             SELECT w.operation_id FROM watched w INDEXED BY watched_due
-            WHERE w.provider = whose.name AND w.urgency = u.value AND w.next_at <= ?1
+            WHERE w.provider = whose.name AND w.urgency = j.value AND w.next_at <= ?1
             AND NOT EXISTS (SELECT 1 FROM drives d WHERE d.operation_id = w.operation_id AND d.until > ?1)
             ORDER BY w.next_at LIMIT 1) AS id
-        FROM whose, json_each('[0, 1, 2]') u)
+        FROM whose, json_each('[0, 1, 2]') j)
     WHERE id IS NOT NULL
     ORDER BY urgency, (SELECT next_at FROM watched w WHERE w.operation_id = id) LIMIT 1";
 
