@@ -342,6 +342,47 @@ fn the_providers_events_are_counted_on_the_engine_page_m5() {
     }
 }
 
+/// However small the terminal: nothing is drawn outside of it, nothing acts on it, and the events can be scrolled
+/// to (U26, I31).
+#[test]
+fn the_events_fit_into_the_smallest_terminals_i31() {
+    for size in [(20, 5), (40, 10), (60, 16), (1, 1)] {
+        let mut stage = stage(size);
+        let events = &mut stage.boards.engine.events;
+        (events.waiting, events.quarantined) = (u64::MAX / 2, 1_234_567);
+        events.troubles.push(Trouble {
+            provider: "stripe".parse().expect("a name"),
+            why: format!("\u{1b}[2J\u{202e}{}", "x".repeat(100_000))
+                .as_str()
+                .into(),
+        });
+        stage.keys("8");
+        let mut all = stage.text();
+        for _ in 0..40 {
+            stage.keys("pgdn");
+            let text = stage.text();
+            assert!(
+                text.lines().count() <= usize::from(size.1),
+                "{size:?}: {text}"
+            );
+            let wide =
+                |line: &str| unicode_width::UnicodeWidthStr::width(line) > usize::from(size.0);
+            assert!(!text.lines().any(wide), "{size:?}: {text}");
+            let acts =
+                |c: char| (c.is_control() && c != '\n') || matches!(c, '\u{202a}'..='\u{202e}');
+            assert!(!text.contains(acts), "{size:?}");
+            stage.draw();
+            all.push_str(&text);
+        }
+        if size.0 >= 60 {
+            assert!(
+                all.contains("EVENTS") && all.contains("cannot be listed"),
+                "{all}"
+            );
+        }
+    }
+}
+
 // --- pictures ---------------------------------------------------------------------------------------
 
 #[test]

@@ -4,18 +4,23 @@
     reason = "these comments are the help text, which shows backticks as they are"
 )]
 
+mod agents;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 use crate::domain::ids::{
-    AgentName, CallId, OperationId, ProviderRef, ReviewerName, SessionId, ToolName,
+    AgentName, CallId, EventId, OperationId, ProviderName, ProviderRef, ReviewerName, SessionId,
+    ToolName,
 };
 use crate::domain::operation::Closing;
 use crate::domain::review_event::LONGEST_SNOOZE;
 use crate::domain::tool_call::CallState;
 use crate::ledger::{Sort, Tab};
+
+pub use agents::{AddAgentArgs, AgentsCommand, McpArgs, RevokeAgentArgs};
 
 /// One intended side effect stays one, however often an AI agent asks for it; a person settles what
 /// nobody knows.
@@ -138,8 +143,13 @@ pub enum Command {
     Sim(SimArgs),
     /// The engine without a screen, the gateway for agents, and the provider's webhooks
     Serve(ServeArgs),
+    /// MCP on standard input and output, for a client that starts it
+    Mcp(McpArgs),
     /// Look at every unsettled row once, and fetch the events that were missed; only reads at the provider
     Reconcile(ReconcileArgs),
+    /// The provider's events that wait or were set aside
+    #[command(subcommand)]
+    Events(EventsCommand),
     /// What happened: outcomes, money, time to resolution
     Report(ReportArgs),
     /// Audit the ledger against every invariant; read-only
@@ -413,34 +423,6 @@ pub struct PauseArgs {
     pub note: Option<String>,
 }
 
-/// `agents`.
-#[derive(Debug, Subcommand)]
-pub enum AgentsCommand {
-    /// Give an agent a token, which is shown once
-    Add(AddAgentArgs),
-    /// The agents and what each may use; tokens are not kept
-    List,
-    /// Take an agent's token back; calls that were accepted go on
-    Revoke(RevokeAgentArgs),
-}
-
-/// `agents add`.
-#[derive(Clone, Debug, Args)]
-pub struct AddAgentArgs {
-    /// The agent's name; its call ids belong to it
-    pub name: AgentName,
-    /// A tool that it may use; without any, all
-    #[arg(long = "tool", value_name = "T")]
-    pub tools: Vec<ToolName>,
-}
-
-/// `agents revoke`.
-#[derive(Clone, Debug, Args)]
-pub struct RevokeAgentArgs {
-    /// The agent's name
-    pub name: AgentName,
-}
-
 /// `report`.
 #[derive(Clone, Debug, Args)]
 pub struct ReportArgs {
@@ -502,6 +484,28 @@ pub struct ReconcileArgs {
     /// One run, and its result
     #[arg(long, required = true)]
     pub once: bool,
+}
+
+/// `events`.
+#[derive(Debug, Subcommand)]
+pub enum EventsCommand {
+    /// The events that wait, were set aside or were acknowledged
+    List,
+    /// Note that you have seen an event that was set aside; it is not counted any more
+    Acknowledge(AcknowledgeArgs),
+}
+
+/// `events acknowledge`.
+#[derive(Clone, Debug, Args)]
+pub struct AcknowledgeArgs {
+    /// The event's id
+    pub id: EventId,
+    /// Why nothing has to follow from it, or what did
+    #[arg(long, value_name = "TEXT")]
+    pub note: String,
+    /// Whose event, where several providers have one of this id
+    #[arg(long, value_name = "P")]
+    pub provider: Option<ProviderName>,
 }
 
 /// `clock`.

@@ -14,8 +14,10 @@ mod clock;
 mod config;
 mod demo;
 mod doctor;
+mod events;
 mod failure;
 mod manual;
+mod mcp;
 mod ops;
 mod reconcile;
 mod report;
@@ -78,7 +80,9 @@ async fn run(cx: &Context, cli: Cli) -> Result<Exit, Failure> {
         Some(Command::Agents(command)) => agents::run(cx, &command).await,
         Some(Command::Sim(args)) => sim::run(cx, &args).await,
         Some(Command::Serve(args)) => serve::run(cx, &args).await,
+        Some(Command::Mcp(args)) => mcp::run(cx, &args).await,
         Some(Command::Reconcile(args)) => reconcile::run(cx, &args).await,
+        Some(Command::Events(command)) => events::run(cx, &command).await,
         Some(Command::Report(args)) => report::run(cx, &args).await,
         Some(Command::Verify) => verify::run(cx).await,
         Some(Command::Doctor) => doctor::run(cx).await,

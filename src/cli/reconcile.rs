@@ -1,4 +1,5 @@
-//! `reconcile --once`: every unsettled row looked at, missed events fetched, and what that came to.
+//! `reconcile --once`: every unsettled row looked at, missed events fetched in turns between them, and what
+//! that came to.
 //! Tests: `tests/reconcile/cli.rs`.
 
 use std::collections::BTreeSet;
@@ -33,7 +34,9 @@ pub(super) async fn run(cx: &Context, _args: &ReconcileArgs) -> Result<Exit, Fai
 async fn told(cx: &Context, desk: &Desk) -> Result<Exit, Failure> {
     let done = reconcile(deps(desk)).await?;
     let counts = desk.ledger.recovery().event_counts().await?;
-    let lines = desk.ledger.recovery().event_lines(MOST_EVENTS).await?;
+    let mut lines = desk.ledger.recovery().event_lines(MOST_EVENTS).await?;
+    // Somebody has seen these.
+    lines.retain(|line| line.acknowledged.is_none());
     let found = Found::of(&done, desk);
     if cx.out.is_json() {
         cx.out.json(&as_json(&found, &done, &counts, &lines))?;
@@ -115,7 +118,7 @@ fn as_json(
     let troubles = troubles.map(|(provider, why)| json!({ "provider": provider, "why": why }));
     let named = lines.iter().map(|e| {
         json!({
-            "event_id": e.id, "type": e.kind, "state": e.state, "reason": e.reason,
+            "event_id": e.id, "provider": e.provider, "type": e.kind, "state": e.state, "reason": e.reason,
             "operation_id": e.operation, "tries": e.tries,
         })
     });
@@ -125,9 +128,11 @@ fn as_json(
         "ambiguous": rows(&found.ambiguous), "contradicted": rows(&found.contradicted),
         "ageing": ageing.collect::<Vec<_>>(), "unanswered": unanswered.collect::<Vec<_>>(),
         "events": {
-            "listed": done.listed, "missed": done.missed, "worked_on": done.worked_on,
+            "listed": done.listed, "missed": done.missed, "passed_over": done.passed_over,
+            "worked_on": done.worked_on, "unfinished": done.unfinished,
             "received": counts.received, "waiting": counts.waiting, "processed": counts.processed,
             "ignored": counts.ignored, "quarantined": counts.quarantined,
+            "acknowledged": counts.acknowledged,
             "named": named.collect::<Vec<_>>(), "troubles": troubles.collect::<Vec<_>>(),
         },
     })
@@ -184,6 +189,12 @@ fn as_text(
             out,
             "  {}  {}  {}: {why}",
             event.state, event.id, event.kind
+        );
+    }
+    for provider in &done.unfinished {
+        let _ = writeln!(
+            out,
+            "  the events of {provider} were not listed to the end; the next run goes on from there"
         );
     }
     for (provider, why) in &done.troubles {

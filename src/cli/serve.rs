@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
+use tokio::sync::watch;
 
 use super::args::ServeArgs;
 use super::context::{Context, Desk, Keys};
 use super::screen::{DRAIN, LAST_NOTICE, deps, notifier};
 use super::sim::Ends;
-use crate::engine::{Engine, EngineState};
+use crate::engine::{Engine, EngineHealth, EngineState};
 use crate::error::{Exit, Failure};
 use crate::gateway::{Endpoint, Gateway, GatewayDeps, GatewayError, ServiceDeps};
 use crate::ledger::sqlite::OpenMode;
@@ -51,7 +52,7 @@ async fn serve(
         endpoints,
         health: Some(engine.health()),
     };
-    let gateway = match Gateway::start(args.listen, deps).await {
+    let mut gateway = match Gateway::start(args.listen, deps).await {
         Ok(gateway) => gateway,
         Err(error) => {
             engine.stop(DRAIN).await;
@@ -78,12 +79,7 @@ async fn serve(
         }
     }
     let mut health = engine.health();
-    let down = tokio::select! {
-        () = ends.wait() => None,
-        found = health.wait_for(|h| matches!(h.state, EngineState::Down(_))) => {
-            found.ok().map(|h| h.state.clone())
-        }
-    };
+    let down = over(ends, &mut health, &mut gateway).await;
     // What arrives is stored to the end; then what is in flight is finished (L8).
     gateway.stop(LAST_REQUESTS).await;
     let notices = async {
@@ -92,13 +88,36 @@ async fn serve(
         }
     };
     tokio::join!(engine.stop(DRAIN), notices);
-    match down {
-        Some(EngineState::Down(why)) => Err(Failure::unreachable(
-            "engine_down",
-            format!("the engine is down: {why}"),
-        )
-        .hint("`samekey doctor` says what is wrong")),
-        Some(_) | None => Ok(Exit::Done),
+    down.map_or(Ok(Exit::Done), Err)
+}
+
+/// Waits until it is told to end, or a part of it is down: whoever started it has to know of that, not only
+/// who reads the log.
+async fn over(
+    ends: &mut Ends,
+    health: &mut watch::Receiver<EngineHealth>,
+    gateway: &mut Gateway,
+) -> Option<Failure> {
+    let addr = gateway.addr();
+    let (code, says) = tokio::select! {
+        () = ends.wait() => return None,
+        why = down(health) => ("engine_down", format!("the engine is down: {why}")),
+        why = gateway.ended() => {
+            ("gateway_down", format!("the gateway on {addr} is down: {why}"))
+        }
+    };
+    let hint = "`samekey doctor` says what is wrong; start it again";
+    Some(Failure::unreachable(code, says).hint(hint))
+}
+
+/// Waits until the engine is down; says why.
+async fn down(health: &mut watch::Receiver<EngineHealth>) -> String {
+    let found = health
+        .wait_for(|h| matches!(h.state, EngineState::Down(_)))
+        .await;
+    match found.map(|h| h.state.clone()) {
+        Ok(EngineState::Down(why)) => why,
+        Ok(_) | Err(_) => "its tasks are gone".to_owned(),
     }
 }
 
@@ -126,4 +145,49 @@ fn endpoints(cx: &Context, desk: &Desk) -> Result<Vec<Endpoint>, Failure> {
         }
     }
     Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+    use crate::ledger::sqlite::SqliteLedger;
+
+    /// L8, M5: an intake that died while the engine goes on ends the program with 3 and one sentence.
+    #[tokio::test]
+    async fn a_dead_intake_is_noticed_m5() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("ledger.db").display().to_string();
+        let clock = Clock::system();
+        let ledger = SqliteLedger::open(&path, OpenMode::Engine, Arc::default(), clock.clone());
+        let ledger = Arc::new(ledger.await.expect("a ledger"));
+        let addr = ([127, 0, 0, 1], 0).into();
+        let service = ServiceDeps {
+            ledger,
+            terms: Arc::default(),
+            providers: Arc::default(),
+            clock,
+            language: crate::domain::message::Language::default(),
+            limits: crate::domain::agent::SubmitLimits::default(),
+        };
+        let deps = GatewayDeps {
+            service,
+            endpoints: Vec::new(),
+            health: None,
+        };
+        let gateway = Gateway::start(addr, deps).await;
+        let mut gateway = gateway.expect("it listens");
+        let mut ends = Ends::new().expect("signals");
+        let (_alive, mut health) = watch::channel(EngineHealth::default());
+        gateway.break_down();
+        let failure = over(&mut ends, &mut health, &mut gateway).await;
+        let failure = failure.expect("it is over");
+        assert_eq!(
+            (failure.exit, failure.code),
+            (Exit::Unreachable, "gateway_down")
+        );
+        assert!(failure.message.contains("the gateway on 127.0.0.1:"));
+        // What is left of it is stopped without waiting for what is not there.
+        gateway.stop(LAST_REQUESTS).await;
+    }
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::policy::Rate;
+use super::text::SafeText;
 use super::{Instant, later};
 
 /// The profiles that come with the program, by name.
@@ -70,7 +71,7 @@ pub struct Profile {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProfileError {
     #[error("the profile is not of the known form: {0}")]
-    Form(String),
+    Form(SafeText),
     #[error("the profile's {0} is zero, or longer than a year")]
     Time(&'static str),
     #[error("the profile's {0} is zero")]

@@ -95,7 +95,7 @@ async fn still_fits(
         payment: row.payment.clone(),
         charge: row.charge.clone(),
     };
-    let why = match job.provider.resolve(&query).await {
+    let why = match job.provider.resolve(&query, &job.reads()).await {
         Ok(resolved) => {
             let rows = ledger
                 .order_rows(&row.tool, &row.order_id, row.payment.as_ref())
@@ -275,13 +275,15 @@ async fn refused(
 /// An engine lookup: read-only, within the read budget, before anything else is sent (S34).
 async fn look_up(job: &Job<'_>, op: &mut Operation) -> Result<After, LedgerError> {
     let ledger = &job.shared.deps.ledger;
-    if let Err(wait) = ledger.take_read(&op.row.provider).await? {
+    let reads = job.reads();
+    let first = reads.prepay(Duration::ZERO).await;
+    if let Err(wait) = first.map_err(|why| LedgerError::Unreachable(why.to_string()))? {
         return Ok(After::Again {
             wait,
             counts: false,
         });
     }
-    let seen: Lookup = job.provider.lookup(&op.row).await;
+    let seen: Lookup = job.provider.lookup(&op.row, &reads).await;
     let observed = Observed {
         source: Source::EngineLookup,
         actor: Actor::Engine,

@@ -7,18 +7,20 @@
 
 use std::time::Duration;
 
-use super::reconciler;
+use super::reconciler::{self, READ_TIME};
 use super::worker::Shared;
 use crate::domain::evidence::{self, Bearing, ProviderObject, Source};
 use crate::domain::ids::{Actor, OperationId, ProviderName, ProviderRef};
 use crate::domain::provider_event::{About, EventRead, ProviderEvent};
+use crate::domain::since;
 use crate::domain::text::SafeText;
 use crate::domain::transition::{Event, Lookup, Observed, Refusal};
 use crate::ledger::{EventWent, LedgerError, Stamp, StoredEvent};
-use crate::provider::SharedProvider;
+use crate::provider::{Reads, SharedProvider};
 
-/// For so long an event is nobody else's: longer than a lookup of many pages takes.
-const LEASE: Duration = Duration::from_mins(5);
+/// An event whose refund the provider does not know is asked about again for so long after it came in, as long
+/// as the provider itself goes on sending an event (S55); then it is set aside, in sight.
+const UNKNOWN_FOR: Duration = Duration::from_hours(3 * 24);
 /// What failed is tried again after so long, doubled each time, up to the second.
 const FIRST_RETRY: Duration = Duration::from_secs(10);
 const LAST_RETRY: Duration = Duration::from_hours(1);
@@ -29,7 +31,7 @@ pub(super) async fn keep(shared: &Shared, provider: &ProviderName) {
     let mut changes = shared.deps.ledger.changed();
     loop {
         changes.mark_unchanged();
-        if let Err(error) = work_off(shared, Some(provider)).await {
+        if let Err(error) = work_off(shared, Some(provider), Most::ALL).await {
             tracing::warn!(%error, "the provider's events have to wait");
             shared.deps.clock.sleep(shared.deps.config.poll).await;
         }
@@ -40,14 +42,33 @@ pub(super) async fn keep(shared: &Shared, provider: &ProviderName) {
     }
 }
 
-/// Works on all that is due, of this provider or of any; answers how many that were.
+/// How many events are worked on at a stretch, and for how long.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Most {
+    pub events: u64,
+    pub time: Duration,
+}
+
+impl Most {
+    pub const ALL: Self = Self {
+        events: u64::MAX,
+        time: Duration::MAX,
+    };
+}
+
+/// Works on what is due, of this provider or of any, as long as it may; answers how many that were.
 pub(super) async fn work_off(
     shared: &Shared,
     of: Option<&ProviderName>,
+    most: Most,
 ) -> Result<u64, LedgerError> {
     let recovery = shared.deps.ledger.recovery();
+    let begun = shared.now();
     let mut done = 0_u64;
-    while let Some(event) = recovery.take_event(of, LEASE).await? {
+    while done < most.events
+        && since(begun, shared.now()) <= most.time
+        && let Some(event) = recovery.take_event(of, shared.read_lease()).await?
+    {
         let went = match work_on(shared, &event).await {
             Ok(went) => went,
             Err(error) => later(&event, &error.to_string()),
@@ -69,6 +90,15 @@ fn later(event: &StoredEvent, why: &str) -> EventWent {
     }
 }
 
+/// The event is there and its refund is not: the provider's own lists may lag behind its events.
+fn not_known_yet(shared: &Shared, event: &StoredEvent) -> EventWent {
+    if since(event.received_at, shared.now()) < UNKNOWN_FOR {
+        later(event, "the provider does not know the refund (yet)")
+    } else {
+        quarantined("refund_not_known")
+    }
+}
+
 fn quarantined(why: &'static str) -> EventWent {
     EventWent::Quarantined {
         why,
@@ -84,6 +114,10 @@ async fn work_on(shared: &Shared, stored: &StoredEvent) -> Result<EventWent, Led
     let event = match provider.read_event(&stored.payload) {
         EventRead::Event(event) => event,
         EventRead::Other => return Ok(EventWent::Ignored { why: "other_kind" }),
+        // Stored under its own kind, so it was readable whole: it was too large to be kept so.
+        EventRead::Unreadable(_) if stored.kind.as_str() != "unreadable" => {
+            return Ok(quarantined("too_large"));
+        }
         EventRead::Unreadable(_) => return Ok(quarantined("unreadable")),
     };
     let stamps = shared.deps.ledger.stamps().await?;
@@ -94,11 +128,14 @@ async fn work_on(shared: &Shared, stored: &StoredEvent) -> Result<EventWent, Led
     if let Some(why) = foreign(&event, stamp, provider) {
         return Ok(quarantined(why));
     }
+    // All that is read for one event, within the time that it is ours.
+    let reads = shared.reads(provider.name(), READ_TIME);
     match &event.about {
         About::Refund { id, object } => {
-            refund(shared, stored, provider, &event, (id, object.as_deref())).await
+            let told = (&*event, id, object.as_deref());
+            refund(shared, stored, provider, told, &reads).await
         }
-        About::Charge { payment, .. } => charge(shared, stored, payment).await,
+        About::Charge { payment, .. } => charge(shared, stored, payment, &reads).await,
     }
 }
 
@@ -126,15 +163,15 @@ async fn refund(
     shared: &Shared,
     stored: &StoredEvent,
     provider: &SharedProvider,
-    event: &ProviderEvent,
-    (id, shown): (&ProviderRef, Option<&ProviderObject>),
+    (event, id, shown): (&ProviderEvent, &ProviderRef, Option<&ProviderObject>),
+    reads: &Reads,
 ) -> Result<EventWent, LedgerError> {
     // An event that has no readable refund in it says which one to read.
     let (object, source) = match shown {
         Some(object) => (object.clone(), Source::Webhook),
-        None => match reconciler::fetch(shared, provider, id).await? {
+        None => match reconciler::fetch(shared, provider, id, reads).await? {
             Ok(Some(object)) => (object, Source::Reconciler),
-            Ok(None) => return Ok(EventWent::Ignored { why: "not_ours" }),
+            Ok(None) => return Ok(not_known_yet(shared, stored)),
             Err(why) => return Ok(later(stored, &why)),
         },
     };
@@ -247,6 +284,7 @@ async fn charge(
     shared: &Shared,
     stored: &StoredEvent,
     payment: &crate::domain::ids::PaymentId,
+    reads: &Reads,
 ) -> Result<EventWent, LedgerError> {
     let recovery = shared.deps.ledger.recovery();
     let rows = recovery.unsettled_on(&stored.provider, payment).await?;
@@ -261,7 +299,7 @@ async fn charge(
     }
     let mut news = false;
     for row in &rows {
-        match reconciler::look(shared, row, &Actor::Webhook).await? {
+        match reconciler::look(shared, row, &Actor::Webhook, reads).await? {
             Ok(looked) => news |= looked.news,
             Err(why) => return Ok(later(stored, &why)),
         }

@@ -9,8 +9,11 @@
 mod drive;
 mod events;
 mod lease;
+mod listing;
 mod lots;
+mod reads;
 mod reconciler;
+mod run;
 mod supervise;
 mod sweeper;
 mod worker;
@@ -26,7 +29,8 @@ use crate::ledger::{LedgerError, SharedLedger, Stamp};
 use crate::provider::SharedProvider;
 
 pub use lots::Lots;
-pub use reconciler::{Reconciled, reconcile, work_off_events};
+pub use reads::reads;
+pub use run::{Reconciled, reconcile, work_off_events};
 pub use supervise::{Engine, run_call};
 
 /// What an engine needs of the world.

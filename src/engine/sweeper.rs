@@ -2,6 +2,8 @@
 //! and that nobody waits for, typed ids nobody fetched, probes of open circuits. Nothing here sends an
 //! effect (L3, L4).
 
+use std::time::Duration;
+
 use futures_util::future::join_all;
 
 use super::EngineDeps;
@@ -9,6 +11,9 @@ use crate::domain::ids::{OperationId, ProviderName};
 use crate::domain::policy::CircuitState;
 use crate::domain::transition::Event;
 use crate::ledger::LedgerError;
+
+/// Longest wait for a read of the budget.
+const READ_WAIT: Duration = Duration::from_secs(10);
 
 /// Sweeps for as long as it runs. Whom a provider keeps waiting delays no row and no other provider (L5).
 pub(super) async fn keep(deps: &EngineDeps) {
@@ -69,8 +74,12 @@ async fn ask(deps: &EngineDeps, name: &ProviderName) -> Result<(), LedgerError> 
         if let Some(provider) = provider
             && deps.clock.now() >= probe_at
         {
-            let succeeded = provider.probe().await;
-            deps.ledger.probed(&state.tool, succeeded).await?;
+            let reads = super::reads(&deps.ledger, &deps.clock, name, READ_WAIT);
+            // Without a read nothing was asked, and nothing is known.
+            if matches!(reads.prepay(READ_WAIT).await, Ok(Ok(()))) {
+                let succeeded = provider.probe(&reads).await;
+                deps.ledger.probed(&state.tool, succeeded).await?;
+            }
         }
     }
     Ok(())
@@ -104,10 +113,8 @@ async fn fetch_typed(
     else {
         return Ok(());
     };
-    if deps.ledger.take_read(name).await?.is_err() {
-        return Ok(());
-    }
-    if let Ok(object) = provider.fetch(typed).await {
+    let reads = super::reads(&deps.ledger, &deps.clock, name, READ_WAIT);
+    if let Ok(object) = provider.fetch(typed, &reads).await {
         let taken = false;
         let _ = deps
             .ledger

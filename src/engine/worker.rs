@@ -21,7 +21,7 @@ use crate::domain::transition::{Event, Observed};
 use crate::domain::{Instant, later, since};
 use crate::kill;
 use crate::ledger::{Drive, LeasedCall, LedgerError, OpenRow, Opening, Stamp};
-use crate::provider::{ResolveError, ResolveQuery, SharedProvider};
+use crate::provider::{Reads, ResolveError, ResolveQuery, SharedProvider};
 
 /// How often a changed order is read again before the call is turned away.
 const OPENINGS: u32 = 3;
@@ -76,8 +76,17 @@ impl Shared {
         }
     }
 
+    /// Reads of a provider for so long.
+    pub(super) fn reads(&self, provider: &ProviderName, time: Duration) -> Reads {
+        super::reads(&self.deps.ledger, &self.deps.clock, provider, time)
+    }
+
     /// Binds the ledger to the provider, once per engine, before anything can be sent.
-    pub(super) async fn bind(&self, provider: &SharedProvider) -> Result<(), LedgerError> {
+    pub(super) async fn bind(
+        &self,
+        provider: &SharedProvider,
+        reads: &Reads,
+    ) -> Result<(), LedgerError> {
         let Some(bound) = self.bound.get(provider.name()) else {
             let why = format!("the provider {} is not configured", provider.name());
             return Err(LedgerError::Unreachable(why));
@@ -90,7 +99,7 @@ impl Shared {
         let stamp = super::stamp(provider);
         // Before the first request, the account's included: a key of another mode is not even shown.
         stamp.fits(&known)?;
-        let account = match provider.account().await {
+        let account = match provider.account(reads).await {
             Ok(account) => Some(account),
             Err(error) => {
                 tracing::warn!(%error, "the provider's account is not known");
@@ -144,6 +153,11 @@ pub(super) struct Job<'a> {
 impl Job<'_> {
     pub(super) fn time_left(&self) -> Duration {
         since(self.shared.now(), self.deadline)
+    }
+
+    /// Reads of its provider within the call's time.
+    pub(super) fn reads(&self) -> Reads {
+        self.shared.reads(self.provider.name(), self.time_left())
     }
 }
 
@@ -237,7 +251,8 @@ async fn place(job: &Job<'_>, args: &RefundArguments) -> Result<Place, LedgerErr
             payment: args.payment.clone(),
             charge: args.charge.clone(),
         };
-        let asked = job.provider.resolve(&query);
+        let reads = job.reads();
+        let asked = job.provider.resolve(&query, &reads);
         let resolved = in_time(job, asked).await;
         let resolved = match resolved {
             Ok(resolved) => resolved,
@@ -317,7 +332,7 @@ async fn standing_still(job: &Job<'_>) -> Result<Option<String>, LedgerError> {
     if ledger.clock_alarm().await? {
         return Ok(Some("the clock cannot be trusted; nothing was done".into()));
     }
-    match job.shared.bind(job.provider).await {
+    match job.shared.bind(job.provider, &job.reads()).await {
         Ok(()) => Ok(None),
         Err(e @ LedgerError::Bound { .. }) => Ok(Some(e.to_string())),
         Err(e) => Err(e),
@@ -349,14 +364,14 @@ async fn carry(
                     tracing::error!(provider = %op.row.provider, "not configured; nothing is sent");
                     return Ok(left(ledger.finish_call(job.call).await?));
                 };
-                if let Err(error) = shared.bind(provider).await {
+                let job = Job { provider, ..*job };
+                if let Err(error) = shared.bind(provider, &job.reads()).await {
                     tracing::error!(%error, "nothing is sent");
                     return Ok(left(ledger.finish_call(job.call).await?));
                 }
                 if permit.is_none() {
                     permit = Arc::clone(&shared.permits).acquire_owned().await.ok();
                 }
-                let job = Job { provider, ..*job };
                 match drive(&job, *op, args).await? {
                     Driven::Done => return Ok(left(ledger.finish_call(job.call).await?)),
                     Driven::Stopped => {
@@ -390,14 +405,17 @@ async fn follow(job: &Job<'_>, operation: &OperationId) -> Result<(), LedgerErro
     let Some(provider) = shared.deps.providers.get(&row.provider) else {
         return Ok(());
     };
-    if row.status != Status::Open
-        || row.provider_ref.is_none()
-        || shared.bind(provider).await.is_err()
-        || ledger.take_read(&row.provider).await?.is_err()
+    if row.status != Status::Open || row.provider_ref.is_none() {
+        return Ok(());
+    }
+    let reads = shared.reads(&row.provider, job.time_left());
+    // Nobody waits for it: without a read at hand the answer is as the row stands.
+    if shared.bind(provider, &reads).await.is_err()
+        || !matches!(reads.prepay(Duration::ZERO).await, Ok(Ok(())))
     {
         return Ok(());
     }
-    let seen = provider.lookup(&row).await;
+    let seen = provider.lookup(&row, &reads).await;
     let observed = Observed {
         source: Source::EngineLookup,
         actor: Actor::Engine,

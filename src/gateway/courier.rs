@@ -5,7 +5,7 @@
 //! `POST /v1/tool-calls/ID/ack` is the sure form. What is lost on the way to the ledger stays `pending`, is
 //! never sent again by itself, and is delivered when it is asked for again. Tests: `tests/gateway/delivery.rs`.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
@@ -21,7 +21,7 @@ const TOGETHER: usize = 64;
 type Delivered = (AgentName, CallId);
 
 /// For one answer: whoever writes it says so here.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Receipt {
     call: Delivered,
     courier: mpsc::Sender<Delivered>,
@@ -33,6 +33,24 @@ impl Receipt {
         if let Err(error) = self.courier.try_send(self.call) {
             tracing::warn!(%error, "a delivery was not noted: the call stays pending");
         }
+    }
+}
+
+/// Where whoever makes an answer leaves its receipt for whoever writes it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tray(Arc<Mutex<Option<Receipt>>>);
+
+impl Tray {
+    pub(super) fn with(receipt: Receipt) -> Self {
+        Self(Arc::new(Mutex::new(Some(receipt))))
+    }
+
+    pub(super) fn put(&self, receipt: Receipt) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(receipt);
+    }
+
+    pub(super) fn take(&self) -> Option<Receipt> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 

@@ -18,6 +18,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use serde_json::json;
 
+use super::courier::Tray;
 use super::problem::Problem;
 use super::request;
 use super::service::{MAX_PAGE, Service, Submitted};
@@ -28,6 +29,9 @@ use crate::domain::tool_call::ToolCall;
 
 /// The document of all routes, JSON text.
 pub const OPENAPI: &str = include_str!("../../assets/openapi.json");
+
+/// What a caller hears whose call waits.
+const DRIVEN: &str = "Accepted. The engine drives this call and tries again by itself: make no other call for it, ask its Location.";
 
 static PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 /// What stays as it is in a path: the unreserved characters of RFC 3986.
@@ -54,7 +58,7 @@ pub(super) fn routes(service: Service) -> Router {
 }
 
 /// Whoever calls: the agent whose token the request bears.
-struct Caller(Agent);
+pub(super) struct Caller(pub Agent);
 
 impl FromRequestParts<Service> for Caller {
     type Rejection = Problem;
@@ -120,12 +124,16 @@ fn answered(service: &Service, call: &ToolCall) -> Response {
     response
         .headers_mut()
         .insert(header::CONTENT_LOCATION, location(&call.id));
-    response.extensions_mut().insert(service.receipt(call));
+    let tray = Tray::with(service.receipt(call));
+    response.extensions_mut().insert(tray);
     response
 }
 
+/// The call so far, and who tries again while it waits: nobody but the engine (M43).
 fn accepted(service: &Service, call: &ToolCall) -> Response {
-    let mut response = to_json(StatusCode::ACCEPTED, &service.call_view(call));
+    let mut body = json!(service.call_view(call));
+    body["note"] = json!(DRIVEN);
+    let mut response = to_json(StatusCode::ACCEPTED, &body);
     response
         .headers_mut()
         .insert(header::LOCATION, location(&call.id));
@@ -169,7 +177,8 @@ async fn show_call(
     }
     let mut response = to_json(StatusCode::OK, &service.call_view(&call));
     if call.result.is_some() {
-        response.extensions_mut().insert(service.receipt(&call));
+        let tray = Tray::with(service.receipt(&call));
+        response.extensions_mut().insert(tray);
     }
     applied(&mut response, wait);
     Ok(response)

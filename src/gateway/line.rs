@@ -17,7 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
 
-use super::courier::Receipt;
+use super::courier::{Receipt, Tray};
 
 /// For a client to take what was written for it, from the first byte that had to wait.
 const WRITE_TIME: Duration = Duration::from_secs(15);
@@ -87,7 +87,7 @@ impl AsyncWrite for Line {
     ) -> Poll<io::Result<usize>> {
         match Pin::new(&mut self.socket).poll_write(cx, buf) {
             Poll::Pending => self.waits(cx),
-            done => done,
+            done @ Poll::Ready(_) => done,
         }
     }
 
@@ -98,7 +98,7 @@ impl AsyncWrite for Line {
     ) -> Poll<io::Result<usize>> {
         match Pin::new(&mut self.socket).poll_write_vectored(cx, bufs) {
             Poll::Pending => self.waits(cx),
-            done => done,
+            done @ Poll::Ready(_) => done,
         }
     }
 
@@ -124,17 +124,13 @@ impl AsyncWrite for Line {
 /// The body of an answer: its receipt goes to the line with its last piece.
 pub(super) struct Answer {
     body: Body,
-    receipt: Option<Receipt>,
+    tray: Option<Tray>,
     slips: Slips,
 }
 
 impl Answer {
-    pub(super) fn new(body: Body, receipt: Option<Receipt>, slips: Slips) -> Self {
-        Self {
-            body,
-            receipt,
-            slips,
-        }
+    pub(super) fn new(body: Body, tray: Option<Tray>, slips: Slips) -> Self {
+        Self { body, tray, slips }
     }
 }
 
@@ -152,7 +148,7 @@ impl http_body::Body for Answer {
             Some(Err(_)) => false,
             None => true,
         };
-        if whole && let Some(receipt) = self.receipt.take() {
+        if whole && let Some(receipt) = self.tray.take().and_then(|tray| tray.take()) {
             self.slips.add(receipt);
         }
         Poll::Ready(frame)

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
@@ -19,7 +19,7 @@ pub(super) struct Problem {
     status: StatusCode,
     code: &'static str,
     detail: SafeText,
-    headers: HeaderMap,
+    headers: Vec<(HeaderName, HeaderValue)>,
 }
 
 impl Problem {
@@ -28,7 +28,7 @@ impl Problem {
             status,
             code,
             detail: SafeText::new(detail.as_ref()),
-            headers: HeaderMap::new(),
+            headers: Vec::new(),
         }
     }
 
@@ -50,8 +50,8 @@ impl Problem {
         )
     }
 
-    pub(super) fn with(mut self, name: header::HeaderName, value: HeaderValue) -> Self {
-        self.headers.insert(name, value);
+    pub(super) fn with(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.push((name, value));
         self
     }
 
@@ -109,6 +109,7 @@ impl IntoResponse for Problem {
             "title": title, "status": self.status.as_u16(), "code": self.code, "detail": self.detail,
         });
         let kind = [(header::CONTENT_TYPE, "application/problem+json")];
-        (self.status, self.headers, kind, body.to_string()).into_response()
+        let headers: HeaderMap = self.headers.into_iter().collect();
+        (self.status, headers, kind, body.to_string()).into_response()
     }
 }

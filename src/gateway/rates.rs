@@ -30,7 +30,8 @@ impl Rates {
         }
         for (name, rate) in names {
             let until = spent.get(*name).copied().unwrap_or(now).max(now);
-            let over = (until - now)
+            let over = until
+                .saturating_sub(now)
                 .saturating_add(step(*rate))
                 .saturating_sub(rate.per);
             if !over.is_zero() {

@@ -25,9 +25,10 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
-use super::courier::Receipt;
+use super::courier::Tray;
 use super::http;
 use super::line::{Answer, Line, Slips};
+use super::mcp;
 use super::observe::{self, Observed};
 use super::service::{Service, ServiceDeps};
 use super::webhook::{self, Endpoint, Intake};
@@ -113,13 +114,30 @@ impl Gateway {
         self.addr
     }
 
+    /// Waits until it has ended although nobody stopped it; says how. From then on nothing is taken in.
+    pub async fn ended(&mut self) -> String {
+        match (&mut self.task).await {
+            Ok(()) => "it stopped listening".to_owned(),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    /// Its task dies.
+    #[cfg(test)]
+    pub(crate) fn break_down(&self) {
+        self.task.abort();
+    }
+
     /// Takes no new connections; who waits for an answer is told that it is accepted; ends within `limit`,
     /// with what was delivered noted.
     pub async fn stop(self, limit: Duration) {
         self.service.close();
         // It may have ended by itself.
         let _ = self.stop.send(limit);
-        if let Err(error) = self.task.await {
+        // Whoever waited for its end already has heard how it was.
+        if !self.task.is_finished()
+            && let Err(error) = self.task.await
+        {
             tracing::error!(%error, "the gateway ended badly");
         }
         self.service.end().await;
@@ -128,7 +146,9 @@ impl Gateway {
 
 fn routes(service: &Service, deps: GatewayDeps) -> Router {
     let observed = Arc::new(Observed::new(service.clone(), &deps.service, deps.health));
-    let mut router = http::routes(service.clone()).merge(observe::routes(Arc::clone(&observed)));
+    let mut router = http::routes(service.clone())
+        .merge(mcp::routes(service.clone()))
+        .merge(observe::routes(Arc::clone(&observed)));
     if !deps.endpoints.is_empty() {
         let intake = Intake {
             ledger: deps.service.ledger,
@@ -210,8 +230,8 @@ async fn connection(socket: TcpStream, peer: SocketAddr, routes: Router, watcher
                 let close = HeaderValue::from_static("close");
                 response.headers_mut().insert(header::CONNECTION, close);
             }
-            let receipt = response.extensions_mut().remove::<Receipt>();
-            Ok::<_, Infallible>(response.map(|body| Answer::new(body, receipt, slips)))
+            let tray = response.extensions_mut().remove::<Tray>();
+            Ok::<_, Infallible>(response.map(|body| Answer::new(body, tray, slips)))
         }
     });
     let talk = http1::Builder::new()

@@ -43,8 +43,8 @@ pub use query::{
     Filter, Listed, Mark, Page, PageQuery, Sort, Tab,
 };
 pub use recovery::{
-    EventCounts, EventLine, EventSource, EventWent, MAX_EVENT, NewEvent, Recovery, StoredEvent,
-    Trouble, Watched,
+    Acknowledged, EventCounts, EventLine, EventSource, EventWent, MAX_EVENT, Names, NewEvent,
+    NotAcknowledged, Onward, PageTaken, Recovery, Span, StoredEvent, Trouble, Watched,
 };
 
 pub use serving::{AgentSeen, AttemptTimes, BEYOND_MS, NewAgent, OwnPage, Serving};

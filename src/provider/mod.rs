@@ -4,8 +4,10 @@
 //! outcome (that is `domain`), retries, follows redirects, or touches the ledger. One attempt is one
 //! request on one fresh connection (I12). Tests: `tests/stripe/`.
 
+pub mod reads;
 pub mod stripe;
 
+pub use self::reads::{Purse, ReadPermit, Reads};
 pub use crate::http::{Stream, Wire};
 
 use std::sync::Arc;
@@ -14,7 +16,9 @@ use async_trait::async_trait;
 
 use crate::domain::Instant;
 use crate::domain::evidence::ProviderObject;
-use crate::domain::ids::{ChargeId, OperationId, OrderId, PaymentId, ProviderName, ProviderRef};
+use crate::domain::ids::{
+    ChargeId, EventId, OperationId, OrderId, PaymentId, ProviderName, ProviderRef,
+};
 use crate::domain::opening::Resolved;
 use crate::domain::operation::OperationRow;
 use crate::domain::outcome::Outcome;
@@ -51,16 +55,29 @@ pub enum ResolveError {
 #[error("{0}")]
 pub struct ReadError(pub SafeText);
 
-/// Events as the provider lists them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct EventList {
-    /// The list was read to its end.
-    pub complete: bool,
+/// One page of the provider's list of events, newest first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventPage {
     /// The exact bytes of each.
     pub events: Vec<Vec<u8>>,
+    pub next: NextPage,
 }
 
-/// A provider that can make, list and fetch one kind of object.
+/// What comes after a page of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NextPage {
+    /// Nothing: this was the last one.
+    End,
+    /// The page behind this event.
+    After(EventId),
+    /// There is more, and nothing on the page says where: in one sentence.
+    Lost(&'static str),
+    /// The provider does not know the event any more that the page was to begin behind.
+    Anew,
+}
+
+/// A provider that can make, list and fetch one kind of object. What only reads is paid for GET by GET out of
+/// the [`Reads`] that come along.
 #[async_trait]
 pub trait Provider: Send + Sync {
     fn name(&self) -> &ProviderName;
@@ -71,9 +88,9 @@ pub trait Provider: Send + Sync {
     /// `simulator`, `test` or `live`.
     fn mode(&self) -> &'static str;
     /// The account behind the credentials, where it can be known.
-    async fn account(&self) -> Result<Option<String>, ReadError>;
+    async fn account(&self, reads: &Reads) -> Result<Option<String>, ReadError>;
     /// Step 4: the payment of an order, what was captured and what was refunded, by anybody.
-    async fn resolve(&self, query: &ResolveQuery) -> Result<Resolved, ResolveError>;
+    async fn resolve(&self, query: &ResolveQuery, reads: &Reads) -> Result<Resolved, ResolveError>;
     /// The exact bytes that every attempt of the operation will send; our id is in its metadata.
     fn request(
         &self,
@@ -84,11 +101,16 @@ pub trait Provider: Send + Sync {
     /// A fresh connection, ready for one request. Nothing of the request has been sent.
     async fn connect(&self) -> Result<Box<dyn Ready>, ReadError>;
     /// Asks what exists for the operation's payment; read-only, without a key (I22).
-    async fn lookup(&self, row: &OperationRow) -> Lookup;
+    /// Cut short by the budget it is an incomplete scan, which proves nothing.
+    async fn lookup(&self, row: &OperationRow, reads: &Reads) -> Lookup;
     /// The requests that [`Provider::lookup`] sends, for a person to see beforehand.
     fn lookup_requests(&self, row: &OperationRow) -> Vec<String>;
     /// One object by its id; `None` where the provider does not know it.
-    async fn fetch(&self, id: &ProviderRef) -> Result<Option<ProviderObject>, ReadError>;
+    async fn fetch(
+        &self,
+        id: &ProviderRef,
+        reads: &Reads,
+    ) -> Result<Option<ProviderObject>, ReadError>;
     /// Reads one event, sent by the provider or listed. Pure; a signature was checked before.
     fn read_event(&self, _payload: &[u8]) -> EventRead {
         EventRead::Unreadable("this provider has no events")
@@ -97,12 +119,18 @@ pub trait Provider: Send + Sync {
     fn storable(&self, payload: &[u8]) -> Vec<u8> {
         payload.to_vec()
     }
-    /// The events of refunds made at or after `from` and before `to`, in any order.
-    async fn events(&self, _from: Instant, _to: Instant) -> Result<EventList, ReadError> {
+    /// One page of the events of refunds made at or after `from` and before `to`, newest first, behind
+    /// `after`.
+    async fn events(
+        &self,
+        _span: (Instant, Instant),
+        _after: Option<&EventId>,
+        _reads: &Reads,
+    ) -> Result<EventPage, ReadError> {
         Err(ReadError("this provider lists no events".into()))
     }
     /// Whether a read-only request succeeds now.
-    async fn probe(&self) -> bool;
+    async fn probe(&self, reads: &Reads) -> bool;
     /// Where a person finds the object.
     fn url(&self, id: &ProviderRef) -> Option<String>;
 }

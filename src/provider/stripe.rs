@@ -1,13 +1,14 @@
 //! The Stripe adapter: API v1 refunds over Stripe's wire, real or simulated.
 //!
 //! Owns: what is sent ([`request`]), how a reply is understood ([`classify`]), how Stripe is read
-//! ([`read`], [`resolve`]), who else knows an order's payment ([`orders`]), and its JSON ([`wire`]). Never: retries, follows redirects, keeps connections, lets
+//! ([`read`], [`pages`], [`resolve`]), who else knows an order's payment ([`orders`]), and its JSON ([`wire`]). Never: retries, follows redirects, keeps connections, lets
 //! a key onto any request but its own (F08, M34), or a secret into a text (I30).
 //! Tests: beside each file, and `tests/stripe/` against a raw TCP server.
 
 mod classify;
 mod events;
 mod orders;
+mod pages;
 mod read;
 mod request;
 mod resolve;
@@ -24,12 +25,12 @@ use hyper::header::HeaderValue;
 pub use self::orders::Orders;
 use self::read::Reader;
 use self::request::Stored;
-use super::{EventList, Provider, ReadError, Ready, ResolveError, ResolveQuery};
+use super::{EventPage, Provider, ReadError, Reads, Ready, ResolveError, ResolveQuery};
 use crate::clock::Clock;
 use crate::config::Secret;
 use crate::domain::Instant;
 use crate::domain::evidence::ProviderObject;
-use crate::domain::ids::{OperationId, ProviderName, ProviderRef};
+use crate::domain::ids::{EventId, OperationId, ProviderName, ProviderRef};
 use crate::domain::opening::Resolved;
 use crate::domain::operation::OperationRow;
 use crate::domain::outcome::{Expected, Outcome};
@@ -199,17 +200,17 @@ impl Provider for Stripe {
         }
     }
 
-    async fn account(&self) -> Result<Option<String>, ReadError> {
+    async fn account(&self, reads: &Reads) -> Result<Option<String>, ReadError> {
         // The provider's own word counts; the configuration names what may not be asked for.
-        match (self.reader.account().await, &self.account) {
+        match (self.reader.account(reads).await, &self.account) {
             (Ok(Some(account)), _) => Ok(Some(account)),
             (Ok(None) | Err(_), Some(account)) => Ok(Some(account.clone())),
             (told, None) => told,
         }
     }
 
-    async fn resolve(&self, query: &ResolveQuery) -> Result<Resolved, ResolveError> {
-        self.reader.resolve(query).await
+    async fn resolve(&self, query: &ResolveQuery, reads: &Reads) -> Result<Resolved, ResolveError> {
+        self.reader.resolve(query, reads).await
     }
 
     fn request(
@@ -233,8 +234,8 @@ impl Provider for Stripe {
         }
     }
 
-    async fn lookup(&self, row: &OperationRow) -> Lookup {
-        self.reader.lookup(row).await
+    async fn lookup(&self, row: &OperationRow, reads: &Reads) -> Lookup {
+        self.reader.lookup(row, reads).await
     }
 
     fn lookup_requests(&self, row: &OperationRow) -> Vec<String> {
@@ -247,8 +248,12 @@ impl Provider for Stripe {
             .collect()
     }
 
-    async fn fetch(&self, id: &ProviderRef) -> Result<Option<ProviderObject>, ReadError> {
-        self.reader.fetch(id).await
+    async fn fetch(
+        &self,
+        id: &ProviderRef,
+        reads: &Reads,
+    ) -> Result<Option<ProviderObject>, ReadError> {
+        self.reader.fetch(id, reads).await
     }
 
     fn read_event(&self, payload: &[u8]) -> EventRead {
@@ -259,12 +264,17 @@ impl Provider for Stripe {
         events::storable(payload)
     }
 
-    async fn events(&self, from: Instant, to: Instant) -> Result<EventList, ReadError> {
-        self.reader.events(from, to).await
+    async fn events(
+        &self,
+        span: (Instant, Instant),
+        after: Option<&EventId>,
+        reads: &Reads,
+    ) -> Result<EventPage, ReadError> {
+        self.reader.events(span, after, reads).await
     }
 
-    async fn probe(&self) -> bool {
-        self.reader.probe().await
+    async fn probe(&self, reads: &Reads) -> bool {
+        self.reader.probe(reads).await
     }
 
     fn url(&self, id: &ProviderRef) -> Option<String> {

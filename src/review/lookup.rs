@@ -11,15 +11,17 @@ use crate::domain::ids::{Actor, OperationId, ProviderName, ProviderRef};
 use crate::domain::operation::Operation;
 use crate::domain::review_event::{Fetched, Person, TypedRef};
 use crate::domain::transition::{Event, Lookup, Observed};
-use crate::ledger::{Stamp, mark_taken};
-use crate::provider::SharedProvider;
+use crate::engine;
+use crate::ledger::{LedgerError, Stamp, mark_taken};
+use crate::provider::{Reads, SharedProvider};
 
 /// Most rows of one wish: what a person can still look through.
 pub const MOST_LOOKUPS: usize = 20;
-/// A read token further away than this is refused instead of waited for.
+/// A first read further away than this is refused instead of waited for.
 const LONGEST_READ_WAIT: Duration = Duration::from_secs(1);
-/// How often somebody else may take the token first.
-const READ_WAITS: u32 = 5;
+/// The last read of a lookup is sent within this. With its own time limits it has ended before the ledger holds
+/// a lookup that did not for lost (two minutes).
+const LOOKUP_TIME: Duration = Duration::from_secs(90);
 
 /// Each row once, in the order asked for, if they are few enough.
 fn few(ids: &[OperationId]) -> Result<Vec<OperationId>, GateError> {
@@ -43,11 +45,14 @@ impl Gate {
         let provider = self.provider(&op.row.provider)?;
         self.bound(provider).await?;
         self.ledger.begin_lookup(id, &by.name).await??;
-        if let Err(error) = self.read_token(&op.row.provider).await {
-            self.ledger.end_lookup(id).await?;
-            return Err(error);
-        }
-        let seen = provider.lookup(&op.row).await;
+        let reads = match self.paid_reads(&op.row.provider).await {
+            Ok(reads) => reads,
+            Err(error) => {
+                self.ledger.end_lookup(id).await?;
+                return Err(error);
+            }
+        };
+        let seen = provider.lookup(&op.row, &reads).await;
         let observed = Observed {
             source: Source::ReviewLookup,
             actor: Actor::Reviewer(by.name.clone()),
@@ -131,16 +136,15 @@ impl Gate {
         Ok(stamp.fits(&known)?)
     }
 
-    /// One read of the provider's budget; a short wait is waited out.
-    async fn read_token(&self, provider: &ProviderName) -> Result<(), GateError> {
-        for _ in 0..READ_WAITS {
-            match self.ledger.take_read(provider).await? {
-                Ok(()) => return Ok(()),
-                Err(wait) if wait > LONGEST_READ_WAIT => return Err(GateError::ReadBudget(wait)),
-                Err(wait) => self.clock.sleep(wait).await,
-            }
+    /// Reads of the provider's budget, the first one paid: a short wait for it is waited out. What a long list
+    /// needs beyond is waited for within the time that a lookup may take.
+    async fn paid_reads(&self, provider: &ProviderName) -> Result<Reads, GateError> {
+        let reads = engine::reads(&self.ledger, &self.clock, provider, LOOKUP_TIME);
+        match reads.prepay(LONGEST_READ_WAIT).await {
+            Ok(Ok(())) => Ok(reads),
+            Ok(Err(wait)) => Err(GateError::ReadBudget(wait)),
+            Err(why) => Err(LedgerError::Unreachable(why.to_string()).into()),
         }
-        Err(GateError::ReadBudget(LONGEST_READ_WAIT))
     }
 
     /// Fetches a typed provider id: what it is, or that nobody could tell.
@@ -151,8 +155,8 @@ impl Gate {
     ) -> Result<TypedRef, GateError> {
         let provider = self.provider(&op.row.provider)?;
         self.bound(provider).await?;
-        self.read_token(&op.row.provider).await?;
-        let fetched = match provider.fetch(&id).await {
+        let reads = self.paid_reads(&op.row.provider).await?;
+        let fetched = match provider.fetch(&id, &reads).await {
             Ok(Some(object)) => {
                 let refs = [object.id.clone()];
                 let owners = self.ledger.owners(&op.row.provider, &refs).await?;

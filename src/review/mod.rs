@@ -2,7 +2,8 @@
 //!
 //! Owns: who somebody is and may do, and carrying a decision into the ledger with its note and what its
 //! maker looked at. `asking` is the look before the leap, `lookup` the guarded lookups, `desk` claims
-//! and snoozes, `lead` tools and the clock, `agents` who may call, `packet` what the provider's support needs. Never: sends
+//! and snoozes, `events` what was set aside, `lead` tools and the clock, `agents` who may call, `packet`
+//! what the provider's support needs. Never: sends
 //! anything but reads to a provider. The screen and the CLI both come through here. Tests:
 //! `tests/review.rs`, `tests/gate.rs`, `tests/cli_ops.rs`, `tests/cli_desk.rs`, `tests/wire.rs`,
 //! `tests/protocol/deciding.rs`.
@@ -10,6 +11,7 @@
 mod agents;
 mod asking;
 mod desk;
+mod events;
 mod lead;
 mod lookup;
 pub mod packet;

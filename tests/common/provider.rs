@@ -13,7 +13,7 @@ use samekey::domain::outcome::{Outcome, OutcomeClass};
 use samekey::domain::policy::Profile;
 use samekey::domain::tool_call::RefundArguments;
 use samekey::domain::transition::Lookup;
-use samekey::provider::{Provider, ReadError, Ready, ResolveError, ResolveQuery};
+use samekey::provider::{Provider, ReadError, Reads, Ready, ResolveError, ResolveQuery};
 use tokio::sync::Notify;
 
 /// What the provider does with one attempt.
@@ -180,11 +180,11 @@ impl Provider for FakeProvider {
         let moved = self.state.lock().expect("state").moved;
         moved.map_or("simulator", |(_, mode)| mode)
     }
-    async fn account(&self) -> Result<Option<String>, ReadError> {
+    async fn account(&self, _: &Reads) -> Result<Option<String>, ReadError> {
         self.held().await;
         Ok(None)
     }
-    async fn resolve(&self, query: &ResolveQuery) -> Result<Resolved, ResolveError> {
+    async fn resolve(&self, query: &ResolveQuery, _: &Reads) -> Result<Resolved, ResolveError> {
         let state = self.state.lock().expect("state");
         if state.unreadable {
             return Err(ResolveError::Unreadable("down".into()));
@@ -214,7 +214,7 @@ impl Provider for FakeProvider {
             arrived: Arc::clone(&self.arrived),
         }))
     }
-    async fn lookup(&self, row: &OperationRow) -> Lookup {
+    async fn lookup(&self, row: &OperationRow, _: &Reads) -> Lookup {
         let (known, hold) = {
             let mut state = self.state.lock().expect("state");
             state.looked += 1;
@@ -233,14 +233,14 @@ impl Provider for FakeProvider {
     fn lookup_requests(&self, _: &OperationRow) -> Vec<String> {
         vec!["list".into()]
     }
-    async fn fetch(&self, _: &ProviderRef) -> Result<Option<ProviderObject>, ReadError> {
+    async fn fetch(&self, _: &ProviderRef, _: &Reads) -> Result<Option<ProviderObject>, ReadError> {
         self.held().await;
         if self.state.lock().expect("state").unreadable {
             return Err(ReadError("down".into()));
         }
         Ok(self.state.lock().expect("state").fetch.clone())
     }
-    async fn probe(&self) -> bool {
+    async fn probe(&self, _: &Reads) -> bool {
         self.held().await;
         self.state.lock().expect("state").probes += 1;
         true

@@ -39,6 +39,10 @@ pub struct Shown {
     pub down: bool,
     /// Events may not be listed with this key.
     pub no_events: bool,
+    /// The list of events has another page behind every page, each with new events of somebody else.
+    pub endless: bool,
+    /// Ids of refunds that cannot be fetched yet.
+    pub hidden: Vec<&'static str>,
     /// Entries of one page of a list, whatever is asked for.
     pub page: usize,
 }
@@ -59,6 +63,8 @@ impl Room {
             account: ACCOUNT,
             down: false,
             no_events: false,
+            endless: false,
+            hidden: Vec::new(),
             page: 100,
         }));
         let state = Arc::clone(&shown);
@@ -260,6 +266,7 @@ fn respond(shown: &Shown, seen: &Seen) -> Act {
             403,
             r#"{"error":{"type":"invalid_request_error","message":"this key may not read events"}}"#,
         ),
+        "/v1/events" if shown.endless => endless(shown, &query),
         "/v1/events" => {
             let bound = |name: &str| query.get(name).and_then(|v| v.parse::<i64>().ok());
             let (from, to) = (bound("created[gte]"), bound("created[lt]"));
@@ -275,6 +282,7 @@ fn respond(shown: &Shown, seen: &Seen) -> Act {
             list(shown.refunds.iter().filter(wanted), &query, shown.page)
         }
         _ => match path.strip_prefix("/v1/refunds/") {
+            Some(id) if shown.hidden.contains(&id) => missing(),
             Some(id) => match shown.refunds.iter().find(|r| r["id"] == json!(id)) {
                 Some(refund) => answer(200, &refund.to_string()),
                 None => missing(),
@@ -282,6 +290,40 @@ fn respond(shown: &Shown, seen: &Seen) -> Act {
             None => missing(),
         },
     }
+}
+
+/// Another page of strangers behind each one; what the test put there comes with the first.
+fn endless(shown: &Shown, query: &BTreeMap<String, String>) -> Act {
+    let after = query.get("starting_after").map(String::as_str);
+    let page = after.and_then(|id| {
+        id.strip_prefix("evt_endless_")?
+            .split('_')
+            .next()?
+            .parse::<u64>()
+            .ok()
+    });
+    let page = page.map_or(0, |n| n + 1);
+    let created = query["created[gte]"].parse::<i64>().expect("a second");
+    let mut all: Vec<Value> = if page == 0 {
+        shown.events.clone()
+    } else {
+        Vec::new()
+    };
+    for n in 0..shown.page {
+        let refund = json!({
+            "id": format!("re_other_{page}_{n}"), "object": "refund", "amount": 3800, "currency": "usd",
+            "created": created, "status": "succeeded", "payment_intent": "pi_other", "charge": "ch_other",
+            "metadata": {"operation_id": "op_of_another_shop"},
+        });
+        all.push(json!({
+            "id": format!("evt_endless_{page}_{n}"), "object": "event", "type": "refund.created",
+            "created": created, "livemode": false, "request": null, "data": {"object": refund},
+        }));
+    }
+    answer(
+        200,
+        &json!({"object": "list", "data": all, "has_more": true}).to_string(),
+    )
 }
 
 /// Newest first, from behind `starting_after` on.

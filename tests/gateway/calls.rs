@@ -54,6 +54,12 @@ async fn a_call_is_accepted_at_once_and_its_location_tells_the_rest_r60_r83() {
     let accepted = accepted.send(hall.addr).await;
     assert_eq!(accepted.status, 202, "{accepted:?}");
     assert_eq!(accepted.json()["state"], "queued");
+    // Who tries again is said to whoever might (M43).
+    let note = accepted.json()["note"].as_str().expect("a note").to_owned();
+    assert!(
+        note.contains("engine") && note.contains("make no other call"),
+        "{note}"
+    );
     let location = accepted.header("location").expect("a place").to_owned();
     assert_eq!(location, "/v1/tool-calls/a%20b%2Fu%25");
     let shown = Ask::get(&location)

@@ -114,7 +114,7 @@ async fn heads_are_bounded_i33() {
         let mut talk = Talk::to(hall.addr).await;
         talk.write(bytes.as_bytes()).await;
         let status = talk.read().await.status;
-        assert!(matches!(status, 0 | 400 | 431), "{status}: {:.40}", bytes);
+        assert!(matches!(status, 0 | 400 | 431), "{status}: {bytes:.40}");
     }
     let mut talk = Talk::to(hall.addr).await;
     talk.write(b"GET /v2 HTTP/1.1\r\nHost: x\r\n\r\n").await;

@@ -7,7 +7,8 @@
     clippy::expect_used,
     clippy::panic,
     clippy::print_stdout,
-    reason = "a test fails by panicking, and says how fast it was"
+    clippy::format_push_string,
+    reason = "a test fails by panicking, builds its requests by hand, and says how fast it was"
 )]
 #![allow(dead_code, reason = "the kit is shared with other tests")]
 
@@ -22,6 +23,7 @@ mod delivery;
 mod hall;
 mod limits;
 mod load;
+mod mcp;
 mod observe;
 mod openapi;
 mod schema;

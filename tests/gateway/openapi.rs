@@ -166,27 +166,28 @@ async fn each_answer_of_the_document_is_given_and_no_other() {
     assert_eq!(missing, [], "documented and never given");
 }
 
+fn references(value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::Object(members) => {
+            found.extend(
+                members
+                    .get("$ref")
+                    .and_then(Value::as_str)
+                    .map(str::to_owned),
+            );
+            members.values().for_each(|v| references(v, found));
+        }
+        Value::Array(all) => all.iter().for_each(|v| references(v, found)),
+        _ => {}
+    }
+}
+
 /// The document is served as it is, and its references lead somewhere.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_document_is_whole() {
     let hall = Hall::idle().await;
     let served = Ask::get("/v1/openapi.json").send(hall.addr).await;
     assert_eq!(&served.json(), document());
-    fn references(value: &Value, found: &mut Vec<String>) {
-        match value {
-            Value::Object(members) => {
-                found.extend(
-                    members
-                        .get("$ref")
-                        .and_then(Value::as_str)
-                        .map(str::to_owned),
-                );
-                members.values().for_each(|v| references(v, found));
-            }
-            Value::Array(all) => all.iter().for_each(|v| references(v, found)),
-            _ => {}
-        }
-    }
     let mut found = Vec::new();
     references(document(), &mut found);
     assert!(!found.is_empty());

@@ -200,6 +200,66 @@ async fn what_is_filled_in_is_what_the_doors_would_have_made() {
     assert_eq!(report.expect("a report").violations, []);
 }
 
+/// L5, M6: what is filled in is looked after as if an engine had run all the time: overdue first looks one after
+/// another, unknown rows first, closed ones on the next of their days.
+#[tokio::test]
+async fn what_is_filled_in_is_looked_after_without_all_being_due_at_once_l5_m6() {
+    let mut old = told((0..40_u32).map(|n| {
+        let ending: [fn(&Past) -> Outcome; 3] = [|_| lost(), |_| server_error(), |_| refused()];
+        ending[n as usize % 3]
+    }));
+    // Every fourth row is two days younger than the one before.
+    let days = |n: usize| seconds(u64::try_from(n).expect("few") / 4 * 2 * 86_400);
+    for (n, past) in old.iter_mut().enumerate() {
+        let at = &mut past.at;
+        for at in [
+            &mut at.accepted,
+            &mut at.begun,
+            &mut at.opened,
+            &mut at.authorised,
+            &mut at.finished,
+            &mut at.executed,
+            &mut at.delivered,
+        ] {
+            *at += days(n);
+        }
+    }
+    let place = Place::new(Store::Sqlite);
+    let filled = fill(&place.path(), all(terms()), old.into_iter().map(Ok)).await;
+    assert_eq!(filled.expect("filled"), 40);
+    let mut conn = raw(&place.path()).await;
+    let now = "(SELECT max(updated_at) FROM operations)";
+    let count = async |conn: &mut SqliteConnection, what: &str| {
+        let sql = format!(
+            "SELECT count(*) FROM watched w JOIN operations o USING (operation_id) WHERE {what}"
+        );
+        let n: i64 = sqlx::query_scalar(AssertSqlSafe(sql))
+            .fetch_one(conn)
+            .await
+            .expect("a count");
+        n
+    };
+    assert_eq!(
+        count(&mut conn, &format!("next_at <= {now}")).await,
+        0,
+        "nothing is overdue"
+    );
+    let unsettled = "urgency < 2";
+    let open = count(&mut conn, "status IN ('open', 'unknown')").await;
+    assert_eq!(count(&mut conn, unsettled).await, open);
+    let soon = format!("{unsettled} AND next_at <= {now} + 400000 * {open}");
+    assert!(
+        count(&mut conn, &soon).await >= open - 1,
+        "but the youngest"
+    );
+    let last = "status = 'open' AND next_at < (SELECT max(next_at) FROM watched WHERE urgency = 0 AND looks = 0)";
+    assert!(count(&mut conn, last).await <= 1, "unknown rows come first");
+    let days = "urgency = 2 AND (next_at - closed_at) / 86400000000 NOT IN (1, 2, 4, 8, 16, 30)";
+    assert_eq!(count(&mut conn, days).await, 0, "M6");
+    let report = verify_at(&place.path(), at(0) + seconds(40 * 86_400)).await;
+    assert_eq!(report.expect("a report").violations, []);
+}
+
 #[tokio::test]
 async fn filling_never_touches_a_ledger_that_is_there() {
     let w = World::new(Place::new(Store::Sqlite), terms()).await;

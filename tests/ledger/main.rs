@@ -27,4 +27,5 @@ mod people;
 mod processes;
 mod report;
 mod review_list;
+mod upgrading;
 mod writers;

@@ -1,4 +1,4 @@
-//! The reconciler: looks (`looks`), missed events (`missed`), the schedule under a running engine
+//! The reconciler: looks (`looks`), missed events (`missed`) and lists that do not end (`endless`), the schedule under a running engine
 //! (`schedule`), and `samekey reconcile --once` (`cli`).
 
 #![allow(
@@ -12,6 +12,7 @@
 #[path = "../common/cli.rs"]
 mod binary;
 mod cli;
+mod endless;
 #[path = "../common/ledger.rs"]
 mod ledger;
 mod looks;

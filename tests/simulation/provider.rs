@@ -14,7 +14,7 @@ use samekey::domain::policy::Profile;
 use samekey::domain::tool_call::RefundArguments;
 use samekey::domain::transition::Lookup;
 use samekey::provider::stripe::Stripe;
-use samekey::provider::{Provider, ReadError, Ready, ResolveError, ResolveQuery};
+use samekey::provider::{Provider, ReadError, Reads, Ready, ResolveError, ResolveQuery};
 use uuid::Uuid;
 
 use crate::core::{Core, Process};
@@ -44,14 +44,14 @@ impl Provider for SimProvider {
         self.inner.mode()
     }
 
-    async fn account(&self) -> Result<Option<String>, ReadError> {
+    async fn account(&self, reads: &Reads) -> Result<Option<String>, ReadError> {
         self.process.step().await;
-        self.inner.account().await
+        self.inner.account(reads).await
     }
 
-    async fn resolve(&self, query: &ResolveQuery) -> Result<Resolved, ResolveError> {
+    async fn resolve(&self, query: &ResolveQuery, reads: &Reads) -> Result<Resolved, ResolveError> {
         self.process.step().await;
-        let resolved = self.inner.resolve(query).await;
+        let resolved = self.inner.resolve(query, reads).await;
         self.process.step().await;
         resolved
     }
@@ -76,9 +76,9 @@ impl Provider for SimProvider {
         }))
     }
 
-    async fn lookup(&self, row: &OperationRow) -> Lookup {
+    async fn lookup(&self, row: &OperationRow, reads: &Reads) -> Lookup {
         self.process.step().await;
-        let seen = self.inner.lookup(row).await;
+        let seen = self.inner.lookup(row, reads).await;
         if let Lookup::Unreachable { .. } = seen {
             self.core.saw("a lookup that nobody answered");
         }
@@ -90,14 +90,18 @@ impl Provider for SimProvider {
         self.inner.lookup_requests(row)
     }
 
-    async fn fetch(&self, id: &ProviderRef) -> Result<Option<ProviderObject>, ReadError> {
+    async fn fetch(
+        &self,
+        id: &ProviderRef,
+        reads: &Reads,
+    ) -> Result<Option<ProviderObject>, ReadError> {
         self.process.step().await;
-        self.inner.fetch(id).await
+        self.inner.fetch(id, reads).await
     }
 
-    async fn probe(&self) -> bool {
+    async fn probe(&self, reads: &Reads) -> bool {
         self.process.step().await;
-        self.inner.probe().await
+        self.inner.probe(reads).await
     }
 
     fn url(&self, id: &ProviderRef) -> Option<String> {

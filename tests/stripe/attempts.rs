@@ -10,7 +10,7 @@ use samekey::provider::Provider as _;
 use samekey::provider::stripe::Stripe;
 
 use crate::server::{Act, Server, answer, json};
-use crate::{API_KEY, TIMEOUT, VERSION, now, row, stripe};
+use crate::{API_KEY, TIMEOUT, VERSION, free, now, row, stripe};
 
 pub const REFUND: &str = r#"{"object":"refund","id":"re_1","amount":3800,"currency":"usd",
     "created":1790000000,"status":"succeeded","payment_intent":"pi_1","charge":"ch_1",
@@ -269,7 +269,7 @@ async fn no_connection_is_no_attempt() {
             .starts_with("no connection to http://127.0.0.1"),
         "{error}"
     );
-    assert!(!stripe.probe().await);
+    assert!(!stripe.probe(&free()).await);
 }
 
 #[tokio::test]

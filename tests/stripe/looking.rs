@@ -12,12 +12,12 @@ use serde_json::{Value, json};
 
 use crate::reads::{World, list, refund, resolve};
 use crate::server::Server;
-use crate::{VERSION, now, row, stripe};
+use crate::{VERSION, free, now, row, stripe};
 
 async fn looked(server: &Server, clock: &Clock) -> (bool, Vec<(String, Option<Bearing>)>) {
     let stripe = stripe(&server.origin, clock);
     let row = row(&stripe);
-    match stripe.lookup(&row).await {
+    match stripe.lookup(&row, &free()).await {
         Lookup::Listed {
             complete, objects, ..
         } => {

@@ -3,7 +3,7 @@
 //! `server` is the server, `attempts` proves what a sent refund comes to and that one attempt is one
 //! request (I12, I14), `arbitrary` the same of any bytes, `reads` proves resolving and lookups (I22, M39),
 //! `orders` who else knows an order's payment, `profiles` the shipped promises against the simulated
-//! provider, `modes` that test and real money stay apart. `desk` puts a whole engine before the server; with
+//! provider, `budget` what reading costs, `hostile` that no text acts, `modes` that test and real money stay apart. `desk` puts a whole engine before the server; with
 //! it `keys`, `advice`, `refusals`, `objects` and `looking` prove the numbered items of the wire (S1 to S48)
 //! that concern a client, each in a test that names it.
 
@@ -16,11 +16,13 @@
 mod advice;
 mod arbitrary;
 mod attempts;
+mod budget;
 #[path = "../common/cli.rs"]
 mod cli;
 #[path = "../common/mod.rs"]
 mod common;
 mod desk;
+mod hostile;
 mod keys;
 mod looking;
 mod modes;
@@ -31,8 +33,10 @@ mod reads;
 mod refusals;
 mod server;
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use samekey::clock::Clock;
 use samekey::config::Secret;
 use samekey::domain::Instant;
@@ -43,9 +47,10 @@ use samekey::domain::money::Money;
 use samekey::domain::opening::Resolved;
 use samekey::domain::operation::{Effect, OperationRow, Status};
 use samekey::domain::policy::Profile;
+use samekey::domain::text::SafeText;
 use samekey::domain::tool_call::RefundArguments;
-use samekey::provider::Provider as _;
 use samekey::provider::stripe::{Stripe, StripeConfig};
+use samekey::provider::{Provider as _, Purse, Reads};
 use uuid::Uuid;
 
 const API_KEY: &str = "sk_test_4eC39HqLyjWDarjtT1zdp7dc";
@@ -137,4 +142,22 @@ fn row(stripe: &Stripe) -> OperationRow {
         claim: None,
         snoozed_until: None,
     }
+}
+
+/// A purse that is never empty.
+struct Free;
+
+#[async_trait]
+impl Purse for Free {
+    async fn take(&self, _: &ProviderName) -> Result<Result<(), Duration>, SafeText> {
+        Ok(Ok(()))
+    }
+}
+
+/// Reads that cost nothing and have all the time.
+fn free() -> Reads {
+    let clock = Clock::system();
+    let until = clock.now() + chrono::TimeDelta::days(1);
+    let name = ProviderName::parse("stripe").expect("name");
+    Reads::new(Arc::new(Free), name, clock, until)
 }

@@ -16,7 +16,7 @@ use samekey::domain::tool_call::RefundArguments;
 use samekey::domain::transition::Lookup;
 use samekey::ledger::Stamp;
 use samekey::provider::stripe::{Stripe, StripeConfig, StripeConfigError};
-use samekey::provider::{Provider, ReadError, Ready, ResolveError, ResolveQuery};
+use samekey::provider::{Provider, ReadError, Reads, Ready, ResolveError, ResolveQuery};
 use serde_json::json;
 
 use crate::VERSION;
@@ -64,10 +64,10 @@ impl Provider for Counted {
     fn mode(&self) -> &'static str {
         self.inner.mode()
     }
-    async fn account(&self) -> Result<Option<String>, ReadError> {
+    async fn account(&self, _: &Reads) -> Result<Option<String>, ReadError> {
         Err(self.ask())
     }
-    async fn resolve(&self, _: &ResolveQuery) -> Result<Resolved, ResolveError> {
+    async fn resolve(&self, _: &ResolveQuery, _: &Reads) -> Result<Resolved, ResolveError> {
         Err(ResolveError::Unreadable(self.ask().0))
     }
     fn request(&self, id: &OperationId, args: &RefundArguments, resolved: &Resolved) -> Vec<u8> {
@@ -76,16 +76,16 @@ impl Provider for Counted {
     async fn connect(&self) -> Result<Box<dyn Ready>, ReadError> {
         Err(self.ask())
     }
-    async fn lookup(&self, _: &OperationRow) -> Lookup {
+    async fn lookup(&self, _: &OperationRow, _: &Reads) -> Lookup {
         Lookup::Unreachable { why: self.ask().0 }
     }
     fn lookup_requests(&self, _: &OperationRow) -> Vec<String> {
         Vec::new()
     }
-    async fn fetch(&self, _: &ProviderRef) -> Result<Option<ProviderObject>, ReadError> {
+    async fn fetch(&self, _: &ProviderRef, _: &Reads) -> Result<Option<ProviderObject>, ReadError> {
         Err(self.ask())
     }
-    async fn probe(&self) -> bool {
+    async fn probe(&self, _: &Reads) -> bool {
         self.ask();
         false
     }

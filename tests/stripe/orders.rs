@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 use crate::reads::World;
 use crate::server::Server;
-use crate::stripe;
+use crate::{free, stripe};
 
 /// What an order resolves to, and whether the provider was searched or asked at all.
 async fn resolve(
@@ -36,7 +36,7 @@ async fn resolve(
         payment: None,
         charge: None,
     };
-    let resolved = stripe.resolve(&query).await;
+    let resolved = stripe.resolve(&query, &free()).await;
     (
         resolved,
         server.requests().into_iter().map(|s| s.line).collect(),
@@ -220,7 +220,7 @@ async fn a_command_that_hangs_is_killed_with_its_children_i33() {
         payment: None,
         charge: None,
     };
-    let resolved = stripe.resolve(&query).await;
+    let resolved = stripe.resolve(&query, &free()).await;
     assert!(
         unreadable(&resolved).contains("did not end within 10 s"),
         "{resolved:?}"

@@ -10,7 +10,7 @@ use samekey::provider::{Provider as _, ResolveError, ResolveQuery};
 use serde_json::{Value, json};
 
 use crate::server::{Act, Seen, Server, json as reply};
-use crate::{API_KEY, now, row, stripe};
+use crate::{API_KEY, free, now, row, stripe};
 
 pub fn refund(id: &str, amount: i64, operation: Option<&str>) -> Value {
     json!({
@@ -86,7 +86,7 @@ pub async fn resolve(
         payment: payment.map(|p| PaymentId::parse(p).expect("payment")),
         charge: charge.map(|c| ChargeId::parse(c).expect("charge")),
     };
-    let resolved = stripe.resolve(&query).await;
+    let resolved = stripe.resolve(&query, &free()).await;
     (resolved, server.requests())
 }
 
@@ -144,8 +144,8 @@ async fn a_key_is_on_its_own_request_only_f08_m34() {
     second.key = IdempotencyKey::from_uuid(uuid::Uuid::from_u128(7));
     for row in [&first, &second] {
         stripe.connect().await.expect("connects").send(row).await;
-        stripe.lookup(row).await;
-        stripe.probe().await;
+        stripe.lookup(row, &free()).await;
+        stripe.probe(&free()).await;
     }
     let seen = server.requests();
     let keys: Vec<_> = seen
@@ -301,7 +301,7 @@ async fn what_cannot_be_read_is_unreadable_and_never_a_guess() {
             payment: PaymentId::parse("pi_1").ok(),
             charge: None,
         };
-        let resolved = stripe.resolve(&query).await;
+        let resolved = stripe.resolve(&query, &free()).await;
         assert!(
             matches!(resolved, Err(ResolveError::Unreadable(_))),
             "{resolved:?}"
@@ -355,7 +355,7 @@ async fn a_lookup_reads_every_page_and_keeps_what_bears_on_the_row() {
         began_at,
         complete,
         objects,
-    } = stripe.lookup(&row).await
+    } = stripe.lookup(&row, &free()).await
     else {
         panic!("listed")
     };
@@ -409,7 +409,7 @@ async fn a_list_that_breaks_off_or_never_ends_proves_no_absence() {
         (&endless, 100),
     ] {
         let stripe = stripe(&server.origin, &Clock::system());
-        assert!(!complete(stripe.lookup(&row(&stripe)).await));
+        assert!(!complete(stripe.lookup(&row(&stripe), &free()).await));
         assert_eq!(server.requests().len(), requests, "I33");
     }
     for act in [
@@ -419,7 +419,7 @@ async fn a_list_that_breaks_off_or_never_ends_proves_no_absence() {
     ] {
         let server = Server::always(act).await;
         let stripe = stripe(&server.origin, &Clock::system());
-        let lookup = stripe.lookup(&row(&stripe)).await;
+        let lookup = stripe.lookup(&row(&stripe), &free()).await;
         assert!(matches!(lookup, Lookup::Unreachable { .. }), "{lookup:?}");
     }
 }
@@ -436,19 +436,19 @@ async fn one_refund_is_fetched_by_its_id_s41() {
     let stripe = stripe(&server.origin, &Clock::system());
     let id = |raw| ProviderRef::parse(raw).expect("id");
     let object = stripe
-        .fetch(&id("re_1"))
+        .fetch(&id("re_1"), &free())
         .await
         .expect("read")
         .expect("known");
     assert_eq!(object.status, ObjectStatus::Succeeded);
     assert!(
-        stripe.fetch(&id("re_2")).await.is_err(),
+        stripe.fetch(&id("re_2"), &free()).await.is_err(),
         "another refund than asked for"
     );
-    assert_eq!(stripe.fetch(&id("re_3")).await, Ok(None));
-    assert!(stripe.fetch(&id("re_4")).await.is_err());
-    assert_eq!(stripe.fetch(&id("../account")).await, Ok(None));
-    assert_eq!(stripe.fetch(&id("..")).await, Ok(None));
+    assert_eq!(stripe.fetch(&id("re_3"), &free()).await, Ok(None));
+    assert!(stripe.fetch(&id("re_4"), &free()).await.is_err());
+    assert_eq!(stripe.fetch(&id("../account"), &free()).await, Ok(None));
+    assert_eq!(stripe.fetch(&id(".."), &free()).await, Ok(None));
     let lines: Vec<_> = server.requests().into_iter().map(|s| s.line).collect();
     assert_eq!(
         lines.last().map(String::as_str),
@@ -464,21 +464,21 @@ async fn probe_and_account_tell_whether_and_as_whom_we_are_heard() {
     })
     .await;
     let healthy = stripe(&well.origin, &Clock::system());
-    assert!(healthy.probe().await);
-    assert_eq!(healthy.account().await, Ok(Some("acct_1".into())));
+    assert!(healthy.probe(&free()).await);
+    assert_eq!(healthy.account(&free()).await, Ok(Some("acct_1".into())));
     let restricted = Server::always(reply(403, r#"{"error":{"message":"no"}}"#)).await;
     let restricted = stripe(&restricted.origin, &Clock::system());
     assert_eq!(
-        restricted.account().await,
+        restricted.account(&free()).await,
         Ok(None),
         "where it can be known"
     );
     let leak = format!(r#"{{"error":{{"message":"Invalid API Key: {API_KEY}"}}}}"#);
     let denied = Server::always(reply(401, &leak)).await;
     let denied = stripe(&denied.origin, &Clock::system());
-    assert!(!denied.probe().await);
-    let error = denied.account().await.expect_err("denied");
+    assert!(!denied.probe(&free()).await);
+    let error = denied.account(&free()).await.expect_err("denied");
     assert!(!error.to_string().contains("4eC39"), "I30");
-    let lookup = denied.lookup(&row(&denied)).await;
+    let lookup = denied.lookup(&row(&denied), &free()).await;
     assert!(!format!("{lookup:?}").contains("4eC39"), "I30");
 }

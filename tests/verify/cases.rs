@@ -403,7 +403,28 @@ pub const TRIGGERS: &[Case] = &[
         "UPDATE provider_events SET settled_at = received_at - 1 WHERE state = 'processed'",
         "was settled before it was received",
     ),
-    // A ledger may never have heard of the event, and may be older than its schedule.
+    Case {
+        guard: "provider_events_acknowledge_what_is_quarantined",
+        past: &[],
+        write: "UPDATE provider_events SET state = 'acknowledged', settled_at = received_at - 1, reason = 'x',
+            acknowledged_by = 'ann', acknowledged_user = 'ann', acknowledged_at = 1, acknowledged_note = 'seen'
+            WHERE state = 'waiting'",
+        says: Says::This("only a quarantined event is acknowledged"),
+        finds: "was settled before it was received",
+    },
+    keeper(
+        "provider_events_are_counted",
+        "INSERT INTO provider_events (event_id, provider, type, digest, source, payload, received_at, next_at)
+         SELECT 'evt_new', provider, type, digest, source, payload, received_at, next_at FROM provider_events LIMIT 1",
+        "events are counted as received",
+    ),
+    keeper(
+        "provider_events_are_counted_again",
+        "UPDATE provider_events SET state = 'ignored', settled_at = received_at WHERE state = 'waiting'",
+        "events are counted as ignored",
+    ),
+    // A ledger may never have heard of the event, and may be older than its schedule. (What is counted is told
+    // of, but only while the tallies are left alone.)
     trigger(
         "provider_events_are_never_deleted",
         "an event is never deleted",
@@ -446,6 +467,13 @@ pub const UNIQUE: &[Case] = &[
         &["operations_share_no_object"],
         step!("stopped", "provider_ref = 're_lost_1200'"),
         "its provider's object is also that of",
+    ),
+    unique(
+        "one_token_an_agent",
+        &["agents_replace_nothing"],
+        "INSERT INTO agents (name, token_id, token_hash, added_at, added_by, os_user)
+         SELECT name, '00000000000000ff', token_hash, 1, 'ann', 'ann' FROM agents WHERE revoked_at IS NULL",
+        "has more than one token",
     ),
     unique(
         "one_in_flight",
@@ -561,7 +589,7 @@ pub const KEYS: &[Case] = &[
         "is told more than once",
     ),
     unique(
-        "provider_events UNIQUE (event_id)",
+        "provider_events UNIQUE (event_id, provider)",
         &[],
         "INSERT INTO provider_events (event_id, provider, type, digest, source, payload, received_at, next_at)
          SELECT event_id, provider, type, digest, source, x'00', received_at, next_at FROM provider_events
@@ -569,9 +597,15 @@ pub const KEYS: &[Case] = &[
         "is there more than once",
     ),
     unique(
+        "event_tallies PRIMARY KEY (state)",
+        &[],
+        "INSERT INTO event_tallies SELECT state, n FROM event_tallies WHERE state = 'ignored'",
+        "event_tallies has ignored more than once",
+    ),
+    unique(
         "event_readings PRIMARY KEY (provider)",
         &[],
-        "INSERT INTO event_readings VALUES ('p', 1, 1, NULL), ('p', 2, 2, NULL)",
+        "INSERT INTO event_readings (provider, read_to, read_at) VALUES ('p', 1, 1), ('p', 2, 2)",
         "event_readings has p more than once",
     ),
     unique(
@@ -590,7 +624,7 @@ pub const KEYS: &[Case] = &[
     unique(
         "watched PRIMARY KEY (operation_id)",
         &[],
-        concat!("INSERT INTO watched SELECT operation_id, 7, 1 FROM watched WHERE operation_id = ", of!("stopped")),
+        concat!("INSERT INTO watched SELECT operation_id, provider, urgency, 7, 1 FROM watched WHERE operation_id = ", of!("stopped")),
         "it is watched 2 times",
     ),
 ];

@@ -434,6 +434,36 @@ pub const CHECKS: &[Case] = &[
         "was taken in for no operation",
     ),
     check(
+        "provider_events CHECK (state = 'acknowledged' OR coalesce",
+        "UPDATE provider_events SET acknowledged_note = 'seen' WHERE state = 'waiting'",
+        "does not say by whom",
+    ),
+    check(
+        "provider_events CHECK (state <> 'acknowledged' OR",
+        "UPDATE provider_events SET acknowledged_by = NULL WHERE state = 'acknowledged'",
+        "does not say by whom",
+    ),
+    check(
+        "event_tallies CHECK (state IN",
+        "UPDATE event_tallies SET state = 'x' WHERE state = 'waiting'",
+        "which is no state",
+    ),
+    check(
+        "event_tallies CHECK (n >=",
+        "UPDATE event_tallies SET n = -1 WHERE state = 'waiting'",
+        "-1 events are counted",
+    ),
+    check(
+        "event_readings CHECK (passed_over >=",
+        "UPDATE event_readings SET passed_over = -1",
+        "neither under way nor at an end",
+    ),
+    check(
+        "watched CHECK (urgency IN",
+        "UPDATE watched SET urgency = 7",
+        "as if it were another kind of row",
+    ),
+    check(
         "watched CHECK (looks >=",
         "UPDATE watched SET looks = -1",
         "after -1 looks",

@@ -555,6 +555,40 @@ async fn a_tally_that_is_not_that_of_the_rows_or_is_gone() {
 }
 
 #[tokio::test]
+async fn times_of_attempts_that_are_not_those_of_the_rows() {
+    let found = general("UPDATE attempt_times SET n = n + 2 WHERE outcome = 'succeeded'").await;
+    assert!(
+        matches!(found.as_slice(), [one] if one.contains("attempts are counted as succeeded")),
+        "{found:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_tally_of_events_that_is_not_theirs_or_is_gone() {
+    for sql in [
+        "UPDATE event_tallies SET n = n + 2 WHERE state = 'ignored'",
+        "DELETE FROM event_tallies WHERE state = 'ignored'",
+    ] {
+        let found = general(sql).await;
+        assert!(
+            matches!(found.as_slice(), [one] if one.contains("events are counted as ignored")),
+            "{found:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_schedule_of_another_provider_and_a_listing_without_a_span() {
+    let sql = "UPDATE watched SET provider = 'other' WHERE operation_id = $OP";
+    named("stopped", sql, "integrity", "or of another provider").await;
+    let found = general("UPDATE event_readings SET after_event = 'evt_1'").await;
+    assert!(
+        matches!(found.as_slice(), [one] if one.contains("neither under way nor at an end")),
+        "{found:?}"
+    );
+}
+
+#[tokio::test]
 async fn an_event_without_its_evidence_its_body_or_its_end() {
     let sql = "UPDATE provider_events SET object_id = 're_other' WHERE operation_id = $OP";
     named("hook", sql, "I17", "has no evidence of its object").await;

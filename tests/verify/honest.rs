@@ -228,6 +228,10 @@ async fn told_by_events(w: &World) {
             why: "wrong_mode",
             operation: None,
         },
+        EventWent::Quarantined {
+            why: "wrong_account",
+            operation: None,
+        },
         EventWent::Later { wait, why },
     ];
     let recovery = w.ledger.recovery();
@@ -241,6 +245,7 @@ async fn told_by_events(w: &World) {
             source: EventSource::Webhook,
             payload: b"{}".to_vec(),
             created_at: Some(w.clock.now()),
+            names: None,
         };
         assert!(recovery.accept_event(event.clone()).await.expect("stored"));
         assert!(!recovery.accept_event(event).await.expect("known"));
@@ -251,6 +256,10 @@ async fn told_by_events(w: &World) {
         let taken = taken.expect("due");
         recovery.event_went(&taken, went).await.expect("written");
     }
+    let by = ann().name;
+    let seen = ("evt_3".parse().expect("an id"), "nothing of ours".into());
+    let acknowledged = recovery.acknowledge_event(&seen.0, None, &by, &seen.1);
+    acknowledged.await.expect("answered").expect("once");
     let read = recovery.events_read(&stripe(), Ok(w.clock.now())).await;
     read.expect("written");
 }

@@ -1,5 +1,7 @@
 //! Webhooks from the socket to the row: signatures and their attacks (`attacks`), bounds of the server
-//! (`bounds`), what an event leads to in every order (`stories`), any bytes at all (`arbitrary`), and the
+//! (`bounds`), what an event leads to in every order (`stories`), what was set
+//! aside (`acknowledging`), any bytes at all (`arbitrary`), hostile
+//! text in any member (`hostile`), clocks that are set (`clocks`), and the
 //! real binary (`serving`), and the simulated provider's own webhooks
 //! (`provider`).
 
@@ -11,11 +13,14 @@
 )]
 #![allow(dead_code, reason = "the kit is shared with other tests")]
 
+mod acknowledging;
 mod arbitrary;
 mod attacks;
 mod bounds;
 #[path = "../common/cli.rs"]
 mod cli;
+mod clocks;
+mod hostile;
 #[path = "../common/ledger.rs"]
 mod ledger;
 mod provider;

@@ -65,8 +65,10 @@ fn told(counts: &EventCounts) -> Vec<Check> {
         counts.quarantined
     );
     let mut checks = vec![if counts.waiting > 0 || counts.quarantined > 0 {
-        let says =
-            format!("{says}; `samekey reconcile --once` names them, and tries again what waits");
+        let says = format!(
+            "{says}; `samekey events list` names them, `samekey events acknowledge` is for those that were seen, \
+             `samekey reconcile --once` tries again what waits"
+        );
         Check::warn("events", says)
     } else {
         Check::ok("events", says)

@@ -2,13 +2,19 @@
 
 use std::io::IsTerminal as _;
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
 
 use super::super::context::Context;
 use super::Check;
+use crate::clock::Clock;
 use crate::config::{Config, Env, Loaded, OrdersBy, open_file, plain, show_duration};
 use crate::domain::guard::Role;
 use crate::domain::ids::ProviderName;
-use crate::provider::SharedProvider;
+use crate::domain::text::SafeText;
+use crate::provider::{Purse, Reads, SharedProvider};
 
 /// The smallest screen with everything that matters on it.
 const SMALLEST: (u16, u16) = (60, 16);
@@ -64,7 +70,8 @@ pub(super) async fn providers(cx: &Context, config: &Config) -> Vec<Check> {
                     "secret",
                     format!("{name}: the key is there ({mode})"),
                 ));
-                checks.push(account(&provider, section.account.as_deref()).await);
+                let configured = section.account.as_deref();
+                checks.push(account(&provider, configured, &cx.clock).await);
             }
             Err(failure) => {
                 let hint = failure.hint.map_or(String::new(), |h| format!("; {h}"));
@@ -101,15 +108,30 @@ fn orders(provider: &ProviderName, by: &OrdersBy) -> Option<Check> {
     }
 }
 
+/// A person asks once, perhaps where there is no ledger yet that could keep a budget.
+struct ByHand;
+
+#[async_trait]
+impl Purse for ByHand {
+    async fn take(&self, _: &ProviderName) -> Result<Result<(), Duration>, SafeText> {
+        Ok(Ok(()))
+    }
+}
+
+fn one_read(provider: &SharedProvider, clock: &Clock) -> Reads {
+    let name = provider.name().clone();
+    Reads::new(Arc::new(ByHand), name, clock.clone(), clock.now())
+}
+
 /// A ledger is bound to an account; one that nobody can name protects less.
-async fn account(provider: &SharedProvider, configured: Option<&str>) -> Check {
+async fn account(provider: &SharedProvider, configured: Option<&str>, clock: &Clock) -> Check {
     const NAME: &str = "account";
     let who = provider.name();
     if let Some(account) = configured {
         return Check::ok(NAME, format!("{who}: {account} by configuration"));
     }
     let remedy = format!("set providers.{who}.account");
-    match provider.account().await {
+    match provider.account(&one_read(provider, clock)).await {
         Ok(Some(account)) => Check::ok(NAME, format!("{who}: {account}")),
         Ok(None) => Check::warn(
             NAME,

@@ -1,6 +1,6 @@
 //! The provider's events: stored once, worked on by one process at a time, settled once.
 //!
-//! Owns: the rows of `provider_events` and `event_readings`. Never: reads a payload; what one means is
+//! Owns: the rows of `provider_events`, and who acknowledged one. Never: reads a payload; what one means is
 //! asked of the provider's adapter and of `domain`. Tests: `tests/webhooks/`.
 
 use std::sync::Arc;
@@ -8,26 +8,31 @@ use std::time::Duration;
 
 use sqlx::sqlite::SqliteRow;
 
-use super::{Inner, Tx, read, store};
-use crate::domain::ids::{OperationId, PaymentId, ProviderName, ProviderRef};
+use super::{Inner, Tx, listings, read, store};
+use crate::domain::ids::{
+    EventId, OperationId, PaymentId, ProviderName, ProviderRef, ReviewerName,
+};
+use crate::domain::later;
 use crate::domain::text::SafeText;
-use crate::domain::{Instant, later};
 use crate::ledger::row::{Columns, micros};
 use crate::ledger::{
-    EventCounts, EventLine, EventWent, LedgerError, NewEvent, StoredEvent, Trouble,
+    Acknowledged, EventCounts, EventLine, EventWent, LedgerError, NewEvent, NotAcknowledged,
+    StoredEvent,
 };
 
 /// Most rows that one payment or object may concern (I33).
 const MOST_ROWS: i64 = 100;
 
-/// Stores it, unless its id is known.
+/// Stores it, unless its provider's id of it is known.
 pub(super) async fn accept(tx: &mut Tx<'_>, event: NewEvent) -> Result<bool, LedgerError> {
-    let known: Option<i64> =
-        sqlx::query_scalar("SELECT event_no FROM provider_events WHERE event_id = ?")
-            .bind(event.id.as_str())
-            .fetch_optional(&mut *tx.conn)
-            .await
-            .map_err(store::failed)?;
+    let known: Option<i64> = sqlx::query_scalar(
+        "SELECT event_no FROM provider_events WHERE provider = ? AND event_id = ?",
+    )
+    .bind(event.provider.as_str())
+    .bind(event.id.as_str())
+    .fetch_optional(&mut *tx.conn)
+    .await
+    .map_err(store::failed)?;
     if known.is_some() {
         return Ok(false);
     }
@@ -61,7 +66,7 @@ pub(super) const TAKE: &str =
         SELECT event_no FROM provider_events INDEXED BY provider_events_due
         WHERE state IN ('received', 'waiting') AND next_at <= ?2 AND (?3 IS NULL OR provider = ?3)
         ORDER BY next_at, event_no LIMIT 1)
-    RETURNING event_no, event_id, provider, payload, tries,
+    RETURNING event_no, event_id, provider, type, payload, received_at, tries,
         EXISTS (SELECT 1 FROM provider_events e INDEXED BY provider_events_by_digest
                 WHERE e.digest = provider_events.digest AND e.event_no <> provider_events.event_no
                 AND e.provider = provider_events.provider AND e.state = 'processed') AS repeats";
@@ -97,7 +102,9 @@ pub(super) async fn take(
         number: c.int("event_no")?,
         id: c.word("event_id")?,
         provider: c.word("provider")?,
+        kind: c.safe("type")?,
         payload: c.bytes("payload")?,
+        received_at: c.at("received_at")?,
         repeats: c.flag("repeats")?,
         tries: c.count("tries")?,
     }))
@@ -149,62 +156,127 @@ pub(super) async fn hurry(tx: &mut Tx<'_>) -> Result<(), LedgerError> {
     Ok(())
 }
 
+/// What is kept of how many there are; nothing is counted anew.
+pub(super) const COUNTED: &str = "SELECT state, n FROM event_tallies
+    UNION ALL SELECT 'passed_over', sum(passed_over) FROM event_readings";
+
 pub(super) async fn counts(inner: &Arc<Inner>) -> Result<EventCounts, LedgerError> {
     let mut conn = read::reader(&inner.readers).await?;
-    let rows = sqlx::query("SELECT state, count(*) AS n FROM provider_events GROUP BY state")
+    let rows = sqlx::query(COUNTED)
         .fetch_all(&mut *conn)
         .await
         .map_err(store::failed)?;
     let mut counts = EventCounts::default();
     for found in &rows {
         let c = Columns(found);
-        let n = u64::try_from(c.int("n")?).unwrap_or(0);
+        let n = c.opt("n", Columns::int)?.unwrap_or(0);
+        let n = u64::try_from(n).unwrap_or(0);
         match c.text("state")?.as_str() {
             "received" => counts.received = n,
             "waiting" => counts.waiting = n,
             "processed" => counts.processed = n,
             "ignored" => counts.ignored = n,
-            _ => counts.quarantined = n,
+            "quarantined" => counts.quarantined = n,
+            "acknowledged" => counts.acknowledged = n,
+            _ => counts.passed_over = n,
         }
     }
-    let sql = "SELECT provider, trouble FROM event_readings WHERE trouble IS NOT NULL ORDER BY provider LIMIT 100";
-    let rows = sqlx::query(sql)
-        .fetch_all(&mut *conn)
-        .await
-        .map_err(store::failed)?;
-    for found in &rows {
-        let c = Columns(found);
-        counts.troubles.push(Trouble {
-            provider: c.word("provider")?,
-            why: c.safe("trouble")?,
-        });
-    }
+    counts.troubles = listings::troubles(&mut conn).await?;
     Ok(counts)
 }
 
+/// By state, so that what needs a person is not hidden behind what only waits.
+pub(super) const LINES: &str =
+    "SELECT event_id, provider, type, state, reason, operation_id, received_at, tries,
+        acknowledged_by, acknowledged_at, acknowledged_note
+    FROM provider_events INDEXED BY provider_events_by_state
+    WHERE state = ? ORDER BY received_at DESC LIMIT ?";
+
 pub(super) async fn lines(inner: &Arc<Inner>, limit: u32) -> Result<Vec<EventLine>, LedgerError> {
     let mut conn = read::reader(&inner.readers).await?;
-    let sql = "SELECT event_id, type, state, reason, operation_id, received_at, tries FROM provider_events
-               WHERE state IN ('waiting', 'quarantined') ORDER BY received_at DESC, event_no DESC LIMIT ?";
-    let rows = sqlx::query(sql)
-        .bind(limit)
-        .fetch_all(&mut *conn)
-        .await
-        .map_err(store::failed)?;
-    rows.iter().map(line).collect()
+    let mut all = Vec::new();
+    for state in ["quarantined", "waiting", "acknowledged"] {
+        let rows = sqlx::query(LINES)
+            .bind(state)
+            .bind(limit)
+            .fetch_all(&mut *conn)
+            .await
+            .map_err(store::failed)?;
+        for found in &rows {
+            all.push(line(found)?);
+        }
+    }
+    Ok(all)
 }
 
 fn line(found: &SqliteRow) -> Result<EventLine, LedgerError> {
     let c = Columns(found);
+    let at = c.opt("acknowledged_at", Columns::at)?;
+    let acknowledged = match at {
+        Some(at) => Some(Acknowledged {
+            by: c.safe("acknowledged_by")?,
+            at,
+            note: c.safe("acknowledged_note")?,
+        }),
+        None => None,
+    };
     Ok(EventLine {
         id: c.word("event_id")?,
+        provider: c.word("provider")?,
         kind: c.safe("type")?,
         state: c.safe("state")?,
         reason: c.opt("reason", Columns::safe)?,
         operation: c.opt("operation_id", Columns::word)?,
         received_at: c.at("received_at")?,
         tries: c.count("tries")?,
+        acknowledged,
     })
+}
+
+/// Notes who has seen a quarantined event.
+pub(super) async fn acknowledge(
+    tx: &mut Tx<'_>,
+    id: &EventId,
+    of: Option<&ProviderName>,
+    (by, note): (&ReviewerName, &SafeText),
+) -> Result<Result<(), NotAcknowledged>, LedgerError> {
+    let sql = "SELECT event_no, provider, state, acknowledged_by FROM provider_events
+               WHERE event_id = ?1 AND (?2 IS NULL OR provider = ?2) ORDER BY provider LIMIT 10";
+    let rows = sqlx::query(sql)
+        .bind(id.as_str())
+        .bind(of.map(ProviderName::as_str))
+        .fetch_all(&mut *tx.conn)
+        .await
+        .map_err(store::failed)?;
+    let found = match rows.as_slice() {
+        [] => return Ok(Err(NotAcknowledged::NoSuchEvent)),
+        [one] => Columns(one),
+        several => {
+            let names = several.iter().map(|r| Columns(r).text("provider"));
+            let names: Result<Vec<String>, _> = names.collect();
+            return Ok(Err(NotAcknowledged::Several(names?.join(" and "))));
+        }
+    };
+    match found.text("state")?.as_str() {
+        "quarantined" => {}
+        "acknowledged" => {
+            let who = found.safe("acknowledged_by")?;
+            return Ok(Err(NotAcknowledged::Already(who)));
+        }
+        _ => return Ok(Err(NotAcknowledged::NotQuarantined(found.safe("state")?))),
+    }
+    let sql = "UPDATE provider_events SET state = 'acknowledged', acknowledged_by = ?1, acknowledged_user = ?2,
+                   acknowledged_at = ?3, acknowledged_note = ?4 WHERE event_no = ?5";
+    sqlx::query(sql)
+        .bind(by.as_str())
+        .bind(tx.os_user)
+        .bind(micros(tx.now))
+        .bind(note.as_str())
+        .bind(found.int("event_no")?)
+        .execute(&mut *tx.conn)
+        .await
+        .map_err(store::failed)?;
+    Ok(Ok(()))
 }
 
 fn ids(rows: &[SqliteRow]) -> Result<Vec<OperationId>, LedgerError> {
@@ -250,45 +322,4 @@ pub(super) async fn unsettled_on(
         .await
         .map_err(store::failed)?;
     ids(&rows)
-}
-
-/// Up to when the events were listed; before the first time, the opening of the oldest row.
-pub(super) async fn read_from(
-    inner: &Arc<Inner>,
-    provider: &ProviderName,
-) -> Result<Option<Instant>, LedgerError> {
-    let mut conn = read::reader(&inner.readers).await?;
-    let sql = "SELECT coalesce((SELECT read_to FROM event_readings WHERE provider = ?), (
-                   SELECT min(oldest) FROM (SELECT (SELECT min(created_at) FROM operations o WHERE o.status = s.value) AS oldest
-                   FROM json_each('[\"open\", \"unknown\", \"succeeded\", \"failed\"]') s))) AS read_from";
-    let found = sqlx::query(sql)
-        .bind(provider.as_str())
-        .fetch_one(&mut *conn)
-        .await
-        .map_err(store::failed)?;
-    Columns(&found).opt("read_from", Columns::at)
-}
-
-pub(super) async fn note_reading(
-    tx: &mut Tx<'_>,
-    provider: &ProviderName,
-    reading: Result<Instant, SafeText>,
-) -> Result<(), LedgerError> {
-    let (read_to, trouble) = match reading {
-        Ok(read_to) => (Some(micros(read_to)), None),
-        Err(why) => (None, Some(why)),
-    };
-    let sql =
-        "INSERT INTO event_readings (provider, read_to, read_at, trouble) VALUES (?1, ?2, ?3, ?4)
-               ON CONFLICT (provider) DO UPDATE SET read_to = coalesce(excluded.read_to, read_to),
-               read_at = excluded.read_at, trouble = excluded.trouble";
-    sqlx::query(sql)
-        .bind(provider.as_str())
-        .bind(read_to)
-        .bind(micros(tx.now))
-        .bind(trouble.as_ref().map(SafeText::as_str))
-        .execute(&mut *tx.conn)
-        .await
-        .map_err(store::failed)?;
-    Ok(())
 }

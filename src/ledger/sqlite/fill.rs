@@ -74,7 +74,7 @@ const BEFORE: [&str; 8] = [
 
 /// Puts them back, text by text as they were, and builds the indexes; a unique one over what is there
 /// twice fails.
-const AFTER: [&str; 9] = [
+const AFTER: [&str; 11] = [
     "PRAGMA writable_schema = ON",
     "INSERT INTO sqlite_schema SELECT * FROM temp.hidden ORDER BY rowid",
     "PRAGMA writable_schema = RESET",
@@ -90,9 +90,27 @@ const AFTER: [&str; 9] = [
      FROM (SELECT o.provider, a.outcome, max(0, (a.finished_at - a.authorised_at) / 1000) AS ms
            FROM attempts a JOIN operations o USING (operation_id) WHERE a.finished_at IS NOT NULL)
      GROUP BY provider, outcome, le",
+    WATCH_UNSETTLED,
+    WATCH_CLOSED,
     "PRAGMA synchronous = FULL",
     "PRAGMA journal_mode = WAL",
 ];
+
+/// What was sent and is not settled is looked at as if an engine had run all the time and came to it now: not
+/// all at once, but 400 ms apart, unknown rows first, in the order of their random ids; a young row a minute
+/// after it moved, as its trigger says. (The fourth migration spreads those of an old ledger the same way.)
+const WATCH_UNSETTLED: &str = "INSERT INTO watched (operation_id, provider, urgency, next_at)
+    SELECT operation_id, provider, urgency, max(at, young) FROM (
+        SELECT operation_id, provider, status = 'open' AS urgency, updated_at + 60000000 AS young,
+            (SELECT max(updated_at) FROM operations) + 400000 * row_number() OVER (ORDER BY status = 'open', operation_id) AS at
+        FROM operations WHERE status IN ('open', 'unknown') AND attempts > 0)";
+/// What was closed is looked at on the next of its days (M6); those before have passed.
+const WATCH_CLOSED: &str = "INSERT INTO watched (operation_id, provider, urgency, looks, next_at)
+    SELECT operation_id, provider, 2, min(d.key), min(closed_at + d.value * 86400000000)
+    FROM operations, json_each('[1, 2, 4, 8, 16, 30]') d
+    WHERE status IN ('succeeded', 'failed') AND attempts > 0
+    AND closed_at + d.value * 86400000000 > (SELECT max(updated_at) FROM operations)
+    GROUP BY operation_id, provider";
 
 async fn run(conn: &mut SqliteConnection, sql: &'static str) -> Result<(), LedgerError> {
     sqlx::raw_sql(sql)

@@ -12,6 +12,7 @@ mod feeds;
 mod files;
 mod fill;
 mod limits;
+mod listings;
 mod narrow;
 mod notices;
 mod open;

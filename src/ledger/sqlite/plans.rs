@@ -7,7 +7,8 @@ use sqlx::{ConnectOptions as _, Row as _, SqliteConnection};
 
 use super::open::MIGRATIONS;
 use super::{
-    calls, counts, events, feeds, narrow, pages, read, report, review_list, serving, watched,
+    calls, counts, events, feeds, listings, narrow, pages, read, report, review_list, serving,
+    watched,
 };
 
 async fn empty() -> SqliteConnection {
@@ -28,8 +29,9 @@ async fn plan(conn: &mut SqliteConnection, sql: &str) -> Vec<String> {
 
 /// Steps that read a whole table or index that may be large.
 fn scans(plan: &[String]) -> Vec<&String> {
-    // Lists that were given, steps in between, four tallies, and indexes of a few rows.
-    const SMALL: [&str; 19] = [
+    // Providers, lists that were given, steps in between, tallies, and indexes of a few rows.
+    const SMALL: [&str; 20] = [
+        "whose",
         "j VIRTUAL TABLE",
         "json_each VIRTUAL TABLE",
         "(subquery",
@@ -149,6 +151,43 @@ async fn an_event_is_found_by_what_is_due_and_a_repeat_by_its_digest() {
             assert!(plan.iter().any(searched), "{sql}\n{plan:#?}");
         }
     }
+}
+
+/// Of the events only tallies are read, and lines by what they are; an event that is listed is held against
+/// what is ours by indexes alone.
+#[tokio::test]
+async fn events_are_counted_and_known_without_going_through_them() {
+    let mut conn = empty().await;
+    for sql in [events::COUNTED, events::LINES, listings::IS_OURS] {
+        let plan = plan(&mut conn, sql).await;
+        let large = |s: &&String| {
+            s.starts_with("SCAN")
+                && !s.contains("event_tallies")
+                && !s.contains("event_readings")
+                && !s.contains("CONSTANT ROW")
+        };
+        assert_eq!(
+            plan.iter().filter(large).collect::<Vec<_>>(),
+            Vec::<&String>::new(),
+            "{sql}\n{plan:#?}"
+        );
+        assert!(
+            !plan.iter().any(|s| s.contains("TEMP B-TREE")),
+            "{sql}\n{plan:#?}"
+        );
+    }
+}
+
+/// However many rows are due: one look into the index for each urgency, no sort of what is due.
+#[tokio::test]
+async fn the_row_that_is_due_first_is_found_by_whose_and_how_urgent_it_is() {
+    let mut conn = empty().await;
+    let plan = plan(&mut conn, watched::DUE).await;
+    let by_index = |s: &String| {
+        s.starts_with("SEARCH w")
+            && s.contains("watched_due (provider=? AND urgency=? AND next_at<?)")
+    };
+    assert!(plan.iter().any(by_index), "{plan:#?}");
 }
 
 #[tokio::test]

@@ -4,13 +4,16 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::{SqliteLedger, events, watched};
+use super::{SqliteLedger, events, listings, watched};
 use crate::domain::Instant;
-use crate::domain::ids::{OperationId, PaymentId, ProviderName, ProviderRef};
+use crate::domain::ids::{
+    EventId, OperationId, PaymentId, ProviderName, ProviderRef, ReviewerName,
+};
 use crate::domain::key::IdempotencyKey;
 use crate::domain::text::SafeText;
 use crate::ledger::{
-    EventCounts, EventLine, EventWent, LedgerError, NewEvent, Recovery, StoredEvent, Watched,
+    EventCounts, EventLine, EventWent, LedgerError, NewEvent, NotAcknowledged, Onward, PageTaken,
+    Recovery, Span, StoredEvent, Watched,
 };
 
 #[async_trait]
@@ -56,6 +59,23 @@ impl Recovery for SqliteLedger {
             .await
     }
 
+    async fn acknowledge_event(
+        &self,
+        id: &EventId,
+        provider: Option<&ProviderName>,
+        by: &ReviewerName,
+        note: &SafeText,
+    ) -> Result<Result<(), NotAcknowledged>, LedgerError> {
+        let (id, provider) = (id.clone(), provider.cloned());
+        let (by, note) = (by.clone(), note.clone());
+        self.write(move |mut tx| {
+            Box::pin(async move {
+                events::acknowledge(&mut tx, &id, provider.as_ref(), (&by, &note)).await
+            })
+        })
+        .await
+    }
+
     async fn named_by(
         &self,
         provider: &ProviderName,
@@ -85,8 +105,35 @@ impl Recovery for SqliteLedger {
 
     async fn events_from(&self, provider: &ProviderName) -> Result<Option<Instant>, LedgerError> {
         let provider = provider.clone();
-        self.read(move |inner| async move { events::read_from(&inner, &provider).await })
+        self.read(move |inner| async move { listings::read_from(&inner, &provider).await })
             .await
+    }
+
+    async fn span(
+        &self,
+        provider: &ProviderName,
+        from: Instant,
+        to: Instant,
+    ) -> Result<Span, LedgerError> {
+        let provider = provider.clone();
+        self.write(move |mut tx| {
+            Box::pin(async move { listings::span(&mut tx, &provider, from, to).await })
+        })
+        .await
+    }
+
+    async fn page_listed(
+        &self,
+        provider: &ProviderName,
+        span: &Span,
+        events: Vec<NewEvent>,
+        onward: Onward,
+    ) -> Result<PageTaken, LedgerError> {
+        let (provider, span) = (provider.clone(), span.clone());
+        self.write(move |mut tx| {
+            Box::pin(async move { listings::page(&mut tx, &provider, &span, events, onward).await })
+        })
+        .await
     }
 
     async fn events_read(
@@ -96,7 +143,7 @@ impl Recovery for SqliteLedger {
     ) -> Result<(), LedgerError> {
         let provider = provider.clone();
         self.write(move |mut tx| {
-            Box::pin(async move { events::note_reading(&mut tx, &provider, read).await })
+            Box::pin(async move { listings::note_reading(&mut tx, &provider, read).await })
         })
         .await
     }

@@ -12,11 +12,20 @@ use crate::domain::{Instant, later};
 use crate::ledger::row::{Columns, micros};
 use crate::ledger::{LedgerError, Watched};
 
-/// Due rows that no call drives, the first one first.
-pub(super) const DUE: &str = "SELECT w.operation_id FROM watched w WHERE w.next_at <= ?1
-    AND (?2 IS NULL OR ?2 = (SELECT provider FROM operations o WHERE o.operation_id = w.operation_id))
-    AND NOT EXISTS (SELECT 1 FROM drives d WHERE d.operation_id = w.operation_id AND d.until > ?1)
-    ORDER BY w.next_at LIMIT 1";
+/// The first row that is due and that no call drives, of the most urgent kind there is: at each provider and
+/// urgency one look into the index, however many are due.
+pub(super) const DUE: &str = "WITH RECURSIVE whose (name) AS (
+        SELECT coalesce(?2, (SELECT min(provider) FROM watched))
+        UNION ALL SELECT (SELECT min(provider) FROM watched WHERE provider > whose.name) FROM whose
+        WHERE whose.name IS NOT NULL AND ?2 IS NULL)
+    SELECT id FROM (SELECT j.value AS urgency, (
+            SELECT w.operation_id FROM watched w INDEXED BY watched_due
+            WHERE w.provider = whose.name AND w.urgency = j.value AND w.next_at <= ?1
+            AND NOT EXISTS (SELECT 1 FROM drives d WHERE d.operation_id = w.operation_id AND d.until > ?1)
+            ORDER BY w.next_at LIMIT 1) AS id
+        FROM whose, json_each('[0, 1, 2]') j)
+    WHERE id IS NOT NULL
+    ORDER BY urgency, (SELECT next_at FROM watched w WHERE w.operation_id = id) LIMIT 1";
 
 pub(super) async fn is_any_due(
     inner: &Arc<Inner>,

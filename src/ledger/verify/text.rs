@@ -19,7 +19,7 @@ const SECRETS: [&str; 6] = [
 const SECRET_LETTERS: usize = 4;
 
 /// A page of each table.
-const TABLES: [(&str, &str); 19] = [
+const TABLES: [(&str, &str); 20] = [
     (
         "operations",
         "SELECT rowid AS at_row, * FROM operations WHERE rowid > ? ORDER BY rowid LIMIT 500",
@@ -75,6 +75,10 @@ const TABLES: [(&str, &str); 19] = [
     (
         "provider_events",
         "SELECT rowid AS at_row, * FROM provider_events WHERE rowid > ? ORDER BY rowid LIMIT 500",
+    ),
+    (
+        "event_tallies",
+        "SELECT rowid AS at_row, * FROM event_tallies WHERE rowid > ? ORDER BY rowid LIMIT 500",
     ),
     (
         "event_readings",

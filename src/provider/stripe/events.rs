@@ -10,17 +10,19 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use strum::VariantArray as _;
 
+use super::pages::Next;
 use super::read::Reader;
-use super::wire::{self, Named, Page, Refund};
+use super::wire::{self, Named, Refund};
 use crate::domain::Instant;
 use crate::domain::ids::{ChargeId, EventId, PaymentId, ProviderRef};
 use crate::domain::key::{IdempotencyKey, hex_digest};
 use crate::domain::provider_event::{About, EventKind, EventRead, ProviderEvent};
 use crate::domain::text::SafeText;
-use crate::provider::{EventList, ReadError};
+use crate::provider::{EventPage, NextPage, ReadError, Reads};
 
-/// Most pages of one listing; what lies beyond makes it incomplete (I33).
-const MAX_PAGES: usize = 50;
+/// Why a list that has more cannot be gone on with.
+const LOST: &str =
+    "its list of events goes on, but no event on the last page has a readable id to go on from";
 
 /// An event (S51). Members that decide nothing are not read.
 #[derive(Deserialize)]
@@ -138,41 +140,42 @@ pub(super) fn storable(payload: &[u8]) -> Vec<u8> {
 }
 
 impl Reader {
-    /// The events of refunds, all pages.
-    pub(super) async fn events(&self, from: Instant, to: Instant) -> Result<EventList, ReadError> {
+    /// One page of the events of refunds, newest first.
+    pub(super) async fn events(
+        &self,
+        (from, to): (Instant, Instant),
+        after: Option<&EventId>,
+        reads: &Reads,
+    ) -> Result<EventPage, ReadError> {
         let first = list_path(from, to);
-        let mut list = EventList::default();
-        let mut cursor: Option<String> = None;
-        for _ in 0..MAX_PAGES {
-            let after = cursor.as_ref().map(|id| {
-                let mut query = form_urlencoded::Serializer::new(String::new());
-                format!("&{}", query.append_pair("starting_after", id).finish())
-            });
-            let path = format!("{first}{}", after.unwrap_or_default());
-            let page: Result<Page<Box<RawValue>>, _> = self.page(&path).await;
-            // The query tells a reader nothing.
-            let page = page.map_err(|why| {
-                ReadError(SafeText::new(&why.0.as_str().replace(&path, "/v1/events")))
-            })?;
-            let last = page.data.last();
-            let last = last.and_then(|e| wire::parse::<Thing>(e.get().as_bytes()));
-            let last = last.map(|thing| thing.id);
-            let events = page
-                .data
+        let page = self.entries(&first, after.map(EventId::as_str), reads);
+        let Some(page) = page.await? else {
+            return match after {
+                Some(_) => Ok(EventPage {
+                    events: Vec::new(),
+                    next: NextPage::Anew,
+                }),
+                None => Err(ReadError(
+                    "GET /v1/events: the provider knows no such list".into(),
+                )),
+            };
+        };
+        let next = match page.next {
+            Next::End => NextPage::End,
+            Next::Lost => NextPage::Lost(LOST),
+            Next::After(id) => match EventId::parse(id.as_str()) {
+                Ok(id) => NextPage::After(id),
+                Err(_) => NextPage::Lost(LOST),
+            },
+        };
+        Ok(EventPage {
+            events: page
+                .all
                 .iter()
-                .map(|event| event.get().as_bytes().to_vec());
-            list.events.extend(events);
-            if !page.has_more {
-                list.complete = true;
-                break;
-            }
-            // A list that does not move on has no end.
-            if last.is_none() || last == cursor {
-                break;
-            }
-            cursor = last;
-        }
-        Ok(list)
+                .map(|e| e.get().as_bytes().to_vec())
+                .collect(),
+            next,
+        })
     }
 }
 

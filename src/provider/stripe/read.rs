@@ -1,10 +1,8 @@
 //! Reading Stripe: payments, charges, refunds. Only GET, never with an idempotency key (I22, F08).
 //!
-//! Owns: the GET itself, the listing of a payment's refunds to its end, lookups, fetching one
-//! refund, and the probe. Never: changes anything at the provider, or fills a gap with a guess: what
+//! Owns: the GET itself, which takes a paid permit (S22), lookups, fetching one refund, and the probe; `pages`
+//! has the lists. Never: changes anything at the provider, or fills a gap with a guess: what
 //! cannot be read is an error or an incomplete list. Tests: below and `tests/stripe/`.
-
-use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -13,8 +11,9 @@ use hyper::header::HeaderValue;
 use serde::de::DeserializeOwned;
 
 use super::orders::Orders;
+use super::pages::Listing;
 use super::request::payment_field;
-use super::wire::{self, Account, Fault, Page, Refund};
+use super::wire::{self, Account, Fault, Refund};
 use crate::clock::Clock;
 use crate::domain::evidence::ProviderObject;
 use crate::domain::ids::{ChargeId, PaymentId, ProviderRef};
@@ -22,12 +21,10 @@ use crate::domain::operation::OperationRow;
 use crate::domain::text::SafeText;
 use crate::domain::transition::Lookup;
 use crate::http::{Client, Exchange};
-use crate::provider::ReadError;
+use crate::provider::{ReadError, ReadPermit, Reads};
 
 /// Largest page that Stripe gives (S42).
 const PAGE: usize = 100;
-/// Most pages of one listing; what lies beyond makes it incomplete (I33).
-const MAX_PAGES: usize = 100;
 
 /// What reading needs: the client, the credentials and the API version.
 #[derive(Clone)]
@@ -45,16 +42,16 @@ pub(super) struct Reader {
     pub live: bool,
 }
 
-/// The refunds of one payment.
-pub(super) struct Listing {
-    pub objects: Vec<ProviderObject>,
-    /// Whether the list was read to its end and every entry was readable.
-    pub complete: bool,
-}
-
 impl Reader {
-    /// One GET: status and body of the answer.
-    async fn get(&self, path: &str) -> Result<(u16, Bytes), ReadError> {
+    /// One GET, for the permit that was paid for it: status and body of the answer.
+    async fn get(&self, path: &str, reads: &Reads) -> Result<(u16, Bytes), ReadError> {
+        let permit = reads.permit().await?;
+        self.send(path, permit).await
+    }
+
+    /// The only place that sends a GET. (By value: a permit is spent once.)
+    #[allow(clippy::needless_pass_by_value, reason = "a permit is spent once")]
+    async fn send(&self, path: &str, _spent: ReadPermit) -> Result<(u16, Bytes), ReadError> {
         let failed = |why: &str| ReadError(self.shown(&format!("GET {path}: {why}")));
         let request = Request::get(path)
             .header("Authorization", &self.authorization)
@@ -73,18 +70,20 @@ impl Reader {
         }
     }
 
-    /// One object; `None` where the provider does not know it (404 in its own words).
+    /// One object; `None` where the provider does not know it (404 in its own words, or a cursor that is gone).
     pub(super) async fn object<T: DeserializeOwned>(
         &self,
         path: &str,
+        reads: &Reads,
     ) -> Result<Option<T>, ReadError> {
-        let (status, body) = self.get(path).await?;
+        let (status, body) = self.get(path, reads).await?;
         let fault = Fault::read(&body);
         match (status, fault) {
             (200..=299, _) => wire::parse(&body).map(Some).ok_or_else(|| {
                 ReadError(self.shown(&format!("GET {path}: the answer cannot be read")))
             }),
             (404, Some(_)) => Ok(None),
+            (400, Some(fault)) if fault.is("resource_missing") => Ok(None),
             (status, Some(fault)) => Err(ReadError(self.shown(&format!(
                 "GET {path}: HTTP {status}, {}",
                 fault.text(&[self.key.expose()])
@@ -94,21 +93,26 @@ impl Reader {
     }
 
     /// The same where the object has to be there.
-    pub(super) async fn page<T: DeserializeOwned>(&self, path: &str) -> Result<T, ReadError> {
-        self.object(path).await?.ok_or_else(|| {
+    pub(super) async fn page<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        reads: &Reads,
+    ) -> Result<T, ReadError> {
+        self.object(path, reads).await?.ok_or_else(|| {
             ReadError(self.shown(&format!("GET {path}: the provider knows no such list")))
         })
     }
 
     /// Whether any read succeeds.
-    pub(super) async fn probe(&self) -> bool {
-        matches!(self.get("/v1/refunds?limit=1").await, Ok((200..=299, _)))
+    pub(super) async fn probe(&self, reads: &Reads) -> bool {
+        let read = self.get("/v1/refunds?limit=1", reads).await;
+        matches!(read, Ok((200..=299, _)))
     }
 
     /// The account of the credentials; `None` where they may not ask (a restricted key).
-    pub(super) async fn account(&self) -> Result<Option<String>, ReadError> {
+    pub(super) async fn account(&self, reads: &Reads) -> Result<Option<String>, ReadError> {
         let path = "/v1/account";
-        let (status, body) = self.get(path).await?;
+        let (status, body) = self.get(path, reads).await?;
         match (status, wire::parse::<Account>(&body)) {
             (200..=299, Some(account)) => Ok(Some(self.shown(&account.id).as_str().to_owned())),
             (403 | 404, _) => Ok(None),
@@ -120,11 +124,12 @@ impl Reader {
     pub(super) async fn fetch(
         &self,
         id: &ProviderRef,
+        reads: &Reads,
     ) -> Result<Option<ProviderObject>, ReadError> {
         let Some(path) = path("/v1/refunds", id.as_str()) else {
             return Ok(None);
         };
-        let Some(refund) = self.object::<Refund>(&path).await? else {
+        let Some(refund) = self.object::<Refund>(&path, reads).await? else {
             return Ok(None);
         };
         match refund.read() {
@@ -137,14 +142,14 @@ impl Reader {
 
     /// What exists for the row's payment: objects with our id, and those of its amount without any
     /// operation's id.
-    pub(super) async fn lookup(&self, row: &OperationRow) -> Lookup {
+    pub(super) async fn lookup(&self, row: &OperationRow, reads: &Reads) -> Lookup {
         let Some(payment) = listed_as(row) else {
             return Lookup::Unreachable {
                 why: "the row names no payment to look up".into(),
             };
         };
         let began_at = self.clock.now();
-        match self.list(&payment, row.charge.as_ref()).await {
+        match self.list(&payment, row.charge.as_ref(), reads).await {
             Err(ReadError(why)) => Lookup::Unreachable { why },
             Ok(Listing { objects, complete }) => Lookup::Listed {
                 began_at,
@@ -161,58 +166,7 @@ impl Reader {
         }
     }
 
-    /// The refunds of a payment, all pages.
-    ///
-    /// # Errors
-    /// Not even the first page could be read.
-    pub(super) async fn list(
-        &self,
-        payment: &PaymentId,
-        charge: Option<&ChargeId>,
-    ) -> Result<Listing, ReadError> {
-        let first = list_path(payment, charge);
-        let mut listing = Listing {
-            objects: Vec::new(),
-            complete: false,
-        };
-        let (mut seen, mut readable) = (BTreeSet::new(), true);
-        let mut cursor: Option<String> = None;
-        for _ in 0..MAX_PAGES {
-            let after = cursor.as_ref().map(|id| {
-                let pair = form_urlencoded::Serializer::new(String::new())
-                    .append_pair("starting_after", id)
-                    .finish();
-                format!("&{pair}")
-            });
-            let path = format!("{first}{}", after.unwrap_or_default());
-            let page: Page<Refund> = match self.page(&path).await {
-                Ok(page) => page,
-                Err(e) if cursor.is_none() => return Err(e),
-                Err(_) => return Ok(listing),
-            };
-            let last = page.data.last().map(|r| r.id.clone());
-            for refund in page.data {
-                match refund.read() {
-                    Some(object) if seen.insert(object.id.clone()) => listing.objects.push(object),
-                    // Pages overlap when something new came in meanwhile.
-                    Some(_) => {}
-                    None => readable = false,
-                }
-            }
-            if !page.has_more {
-                listing.complete = readable;
-                return Ok(listing);
-            }
-            // A list that does not move on has no end.
-            if last.is_none() || last == cursor {
-                return Ok(listing);
-            }
-            cursor = last;
-        }
-        Ok(listing)
-    }
-
-    fn shown(&self, raw: &str) -> SafeText {
+    pub(super) fn shown(&self, raw: &str) -> SafeText {
         wire::shown(raw, &[self.key.expose()])
     }
 }

@@ -10,12 +10,17 @@ use super::wire::{self, Charge, Metadata, Page, Payment};
 use crate::domain::evidence::{ObjectStatus, ProviderObject};
 use crate::domain::ids::{ChargeId, OrderId, PaymentId};
 use crate::domain::opening::Resolved;
-use crate::provider::{ReadError, ResolveError, ResolveQuery};
+use crate::provider::{ReadError, Reads, ResolveError, ResolveQuery};
 
 impl Reader {
     /// Step 4: order, payment or charge → payment, captured, refunded.
-    pub(super) async fn resolve(&self, query: &ResolveQuery) -> Result<Resolved, ResolveError> {
-        let (payment, charge) = self.payment_of(&self.named(query).await?).await?;
+    pub(super) async fn resolve(
+        &self,
+        query: &ResolveQuery,
+        reads: &Reads,
+    ) -> Result<Resolved, ResolveError> {
+        let named = self.named(query, reads).await?;
+        let (payment, charge) = self.payment_of(&named, reads).await?;
         let order = &query.order;
         let admitted = |m: &Option<Metadata>| m.as_ref().is_none_or(|m| m.admits(order));
         let named = payment.as_ref().map(|p| &p.metadata);
@@ -37,7 +42,7 @@ impl Reader {
         let payment = PaymentId::parse(&payment).map_err(|_| unreadable())?;
 
         let listing = self
-            .list(&payment, Some(&charge_id))
+            .list(&payment, Some(&charge_id), reads)
             .await
             .map_err(cannot)?;
         let strange =
@@ -67,7 +72,11 @@ impl Reader {
     }
 
     /// The query with the payment that somebody knows of its order, where it names none itself.
-    async fn named(&self, query: &ResolveQuery) -> Result<ResolveQuery, ResolveError> {
+    async fn named(
+        &self,
+        query: &ResolveQuery,
+        reads: &Reads,
+    ) -> Result<ResolveQuery, ResolveError> {
         let mut named = query.clone();
         if query.payment.is_none() && query.charge.is_none() {
             let limit = self.client.limit();
@@ -75,7 +84,7 @@ impl Reader {
             match found {
                 Some(Paid::Intent(id)) => named.payment = Some(id),
                 Some(Paid::Charge(id)) => named.charge = Some(id),
-                None => named.payment = Some(self.search(&query.order).await?),
+                None => named.payment = Some(self.search(&query.order, reads).await?),
             }
         }
         Ok(named)
@@ -99,6 +108,7 @@ impl Reader {
     async fn payment_of(
         &self,
         query: &ResolveQuery,
+        reads: &Reads,
     ) -> Result<(Option<Payment>, Charge), ResolveError> {
         // A charge without a payment intent is stored as its own payment.
         let intent = query
@@ -106,7 +116,7 @@ impl Reader {
             .as_ref()
             .filter(|p| query.charge.as_ref().map(ChargeId::as_str) != Some(p.as_str()));
         if let Some(id) = &query.charge {
-            let charge = self.charge(id.as_str()).await?;
+            let charge = self.charge(id.as_str(), reads).await?;
             let of = charge.payment_intent.as_ref().map(|n| n.id().to_owned());
             if intent.is_some_and(|p| of.as_deref() != Some(p.as_str())) {
                 return Err(refused(&format!(
@@ -114,7 +124,7 @@ impl Reader {
                 )));
             }
             let payment = match of {
-                Some(of) => Some(self.intent(&of).await?),
+                Some(of) => Some(self.intent(&of, reads).await?),
                 None => None,
             };
             return Ok((payment, charge));
@@ -122,43 +132,43 @@ impl Reader {
         let Some(id) = intent else {
             return Err(refused("the order's payment is not known"));
         };
-        let payment = self.intent(id.as_str()).await?;
+        let payment = self.intent(id.as_str(), reads).await?;
         let Some(latest) = &payment.latest_charge else {
             return Err(refused(&format!(
                 "nothing was paid with payment {}",
                 payment.id
             )));
         };
-        let charge = self.charge(latest.id()).await?;
+        let charge = self.charge(latest.id(), reads).await?;
         Ok((Some(payment), charge))
     }
 
-    async fn intent(&self, id: &str) -> Result<Payment, ResolveError> {
+    async fn intent(&self, id: &str, reads: &Reads) -> Result<Payment, ResolveError> {
         let unknown = || refused(&format!("the provider knows no payment_intent {id}"));
         let path = path("/v1/payment_intents", id).ok_or_else(unknown)?;
-        let payment: Option<Payment> = self.object(&path).await.map_err(cannot)?;
+        let payment: Option<Payment> = self.object(&path, reads).await.map_err(cannot)?;
         let payment = payment.ok_or_else(unknown)?;
         same(id, &payment.id).map(|()| payment)
     }
 
-    async fn charge(&self, id: &str) -> Result<Charge, ResolveError> {
+    async fn charge(&self, id: &str, reads: &Reads) -> Result<Charge, ResolveError> {
         let unknown = || refused(&format!("the provider knows no charge {id}"));
         let path = path("/v1/charges", id).ok_or_else(unknown)?;
-        let charge: Option<Charge> = self.object(&path).await.map_err(cannot)?;
+        let charge: Option<Charge> = self.object(&path, reads).await.map_err(cannot)?;
         let charge = charge.ok_or_else(unknown)?;
         same(id, &charge.id).map(|()| charge)
     }
 
     /// The one payment intent that carries the order's id. The search lags behind (S43): only the id is
     /// taken from it, and the payment is read anew.
-    async fn search(&self, order: &OrderId) -> Result<PaymentId, ResolveError> {
+    async fn search(&self, order: &OrderId, reads: &Reads) -> Result<PaymentId, ResolveError> {
         let quoted = order.as_str().replace('\\', r"\\").replace('\'', r"\'");
         let query = form_urlencoded::Serializer::new(String::new())
             .append_pair("query", &format!("metadata['order_id']:'{quoted}'"))
             .append_pair("limit", "10")
             .finish();
         let path = format!("/v1/payment_intents/search?{query}");
-        let found: Page<Payment> = self.page(&path).await.map_err(cannot)?;
+        let found: Page<Payment> = self.page(&path, reads).await.map_err(cannot)?;
         // The provider's own idea of equality may be looser than ours.
         let mut exact = found
             .data

@@ -93,7 +93,7 @@ fn lines(model: &Model, width: usize) -> (Vec<Spans>, Option<usize>) {
 }
 
 /// What the provider told, once it told anything: what waits is tried again, what was quarantined needs a
-/// person (`samekey reconcile --once` names it).
+/// person (`samekey events list` names it, and `events acknowledge` takes it off this line).
 fn events(model: &Model, view: &EngineView, width: usize, out: &mut Vec<Spans>) {
     let (theme, counts) = (&model.theme, &view.events);
     if counts.is_empty() {
