@@ -8,7 +8,7 @@
     reason = "a test fails by panicking"
 )]
 
-mod framework;
+mod agents;
 #[path = "../common/install.rs"]
 mod install;
 mod simulator;

@@ -1,4 +1,5 @@
-//! An agent built with a public framework, whose node is killed and run again from its first line.
+//! An agent built with a public framework, whose node is killed and run again from its first line; and the
+//! official MCP SDK as a client.
 
 use std::process::Command;
 
@@ -21,6 +22,24 @@ fn a_framework_whose_node_is_killed_pays_once_r65_r67_r68_r100_f30_f32() {
                 .arg(env!("CARGO_BIN_EXE_samekey"))
                 .arg(crashes),
             8,
+        ),
+    }
+}
+
+const MCP: [&str; 1] = ["mcp==2.3.0"];
+
+/// The official MCP Python SDK over a pipe and over HTTP: lists, annotations, calls, repeats, refusals,
+/// and no key anywhere (R60, R62, R98).
+#[test]
+fn the_mcp_sdk_calls_tools_over_both_ways_r60_r62_r98() {
+    match install::python(&MCP) {
+        Err(why) => skipped("the MCP Python SDK against samekey", &why),
+        Ok(python) => holds(
+            "MCP Python SDK against samekey mcp and serve",
+            Command::new(python)
+                .arg(script("mcp_client.py"))
+                .arg(env!("CARGO_BIN_EXE_samekey")),
+            38,
         ),
     }
 }
