@@ -5,7 +5,7 @@
 //! # Bird's-eye view
 //!
 //! ```text
-//!  agents ──► cli submit ──────────────────┐
+//!  agents ──► gateway (HTTP, MCP), cli ────┐
 //!                                          ▼
 //!   provider ◄── engine ──► ledger ◄── review ◄── tui, cli        (people)
 //!      │           │          ▲ │        │
@@ -30,7 +30,7 @@
 //! | [`provider`] | the wire of one provider: one request per attempt, classification, reading back | retries, redirects, touches the ledger |
 //! | [`engine`] | when something is sent: connect, authorise, check again, write | decides what an outcome means |
 //! | [`review`] | the only way a person changes anything | sends anything but reads |
-//! | [`gateway`] | what comes in over HTTP: the provider's signed events, stored before they are acknowledged | works on them; listens beyond this machine |
+//! | [`gateway`] | what comes in: agents' calls over HTTP and MCP and the provider's signed events, stored before they are acknowledged; their answers' way back; what operators see | drives a call, works on an event, shows an agent a key; listens beyond this machine while no agent has a token |
 //! | [`notify`] | telling people outside: command, webhook, retries | decides what is worth telling; holds up an engine |
 //! | [`simulator`] | a Stripe-wire provider that misbehaves on request | knows of samekey |
 //! | [`demo`] | simulated customers, and the naive client to compare with | touches a real provider |
@@ -100,6 +100,8 @@
 //!   the README follow from it. When it cannot be had now says `tui::possible`.
 //! - *a view*: one file in `tui/view`, a tab in the model; what lies over the pages is data in the model
 //!   (`tui::palette`, `tui::menu`, `tui::pager`) and has all the keys while it is there.
+//! - *a route*: a handler in `gateway/http.rs` and its answers in `assets/openapi.json`, which
+//!   `tests/gateway/openapi.rs` holds against each other.
 //! - *a store*: implement [`ledger::Ledger`] and run `tests/ledger/` against it.
 
 pub mod cli;

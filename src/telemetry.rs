@@ -24,6 +24,14 @@ pub enum LogTo<'a> {
     File(&'a Path),
 }
 
+/// How a line is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogForm {
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
 /// How much is logged: -1 for `-q`, 0, and one more for each `-v`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verbosity(pub i8);
@@ -46,27 +54,35 @@ impl Verbosity {
 ///
 /// # Errors
 /// A log file that cannot be made private, or a filter that cannot be read.
-pub fn init(to: LogTo<'_>, verbosity: Verbosity, filter: Option<&str>) -> io::Result<()> {
+pub fn init(
+    to: LogTo<'_>,
+    form: LogForm,
+    verbosity: Verbosity,
+    filter: Option<&str>,
+) -> io::Result<()> {
     let wanted = filter.unwrap_or_else(|| verbosity.level(to));
     let filter = EnvFilter::try_new(wanted)
         .map_err(|e| io::Error::new(io::ErrorKind::InvalidInput, e.to_string()))?;
     match to {
-        LogTo::Stderr => start(filter, io::stderr),
-        LogTo::File(path) => start(filter, Mutex::new(open(path)?)),
+        LogTo::Stderr => start(filter, form, io::stderr),
+        LogTo::File(path) => start(filter, form, Mutex::new(open(path)?)),
     }
     Ok(())
 }
 
-fn start<W>(filter: EnvFilter, writer: W)
+fn start<W>(filter: EnvFilter, form: LogForm, writer: W)
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
-    // A second start (tests in one process) keeps the first.
-    let _ = tracing_subscriber::fmt()
+    let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(writer)
-        .with_ansi(false)
-        .try_init();
+        .with_ansi(false);
+    // A second start (tests in one process) keeps the first.
+    let _ = match form {
+        LogForm::Text => log.try_init(),
+        LogForm::Json => log.json().flatten_event(true).try_init(),
+    };
 }
 
 /// Opens the log for appending: directory 0700, file 0600, whatever the umask says.

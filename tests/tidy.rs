@@ -52,6 +52,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "gateway",
         &[
             "gateway", "review", "engine", "ledger", "provider", "domain", "clock", "config",
+            "kill",
         ],
     ),
     ("simulator", &["simulator", "clock", "http"]),

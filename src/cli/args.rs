@@ -4,6 +4,8 @@
     reason = "these comments are the help text, which shows backticks as they are"
 )]
 
+mod agents;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -17,6 +19,8 @@ use crate::domain::operation::Closing;
 use crate::domain::review_event::LONGEST_SNOOZE;
 use crate::domain::tool_call::CallState;
 use crate::ledger::{Sort, Tab};
+
+pub use agents::{AddAgentArgs, AgentsCommand, McpArgs, RevokeAgentArgs};
 
 /// One intended side effect stays one, however often an AI agent asks for it; a person settles what
 /// nobody knows.
@@ -132,10 +136,15 @@ pub enum Command {
     /// The tools and their limits; pausing stops sends, not lookups
     #[command(subcommand)]
     Tools(ToolsCommand),
+    /// The tokens of agents that call over the gateway
+    #[command(subcommand)]
+    Agents(AgentsCommand),
     /// The simulated provider alone
     Sim(SimArgs),
-    /// The engine without a screen, and the provider's webhooks
+    /// The engine without a screen, the gateway for agents, and the provider's webhooks
     Serve(ServeArgs),
+    /// MCP on standard input and output, for a client that starts it
+    Mcp(McpArgs),
     /// Look at every unsettled row once, and fetch the events that were missed; only reads at the provider
     Reconcile(ReconcileArgs),
     /// The provider's events that wait or were set aside

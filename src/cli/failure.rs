@@ -55,8 +55,9 @@ impl From<GatewayError> for Failure {
     fn from(e: GatewayError) -> Self {
         match e {
             GatewayError::NotLoopback(_) => Self::usage("listen", e.to_string()).hint(
-                "listen on 127.0.0.1 or [::1] and put a proxy with TLS in front, which passes /webhooks/stripe on",
+                "listen on 127.0.0.1 or [::1] behind a proxy with TLS, or give an agent its token first: `samekey agents add NAME`",
             ),
+            GatewayError::Ledger(error) => error.into(),
             GatewayError::Listen { addr, error } => {
                 let why = crate::config::plain(&error);
                 Self::unreachable("listen", format!("cannot listen on {addr}: {why}"))
@@ -116,6 +117,14 @@ impl From<GateError> for Failure {
                 .hint(format!("add [providers.{name}] to the configuration")),
             GateError::NoTool(name) => Self::usage("no_tool", message)
                 .hint(format!("add [tools.{name}] to the configuration")),
+            GateError::ReservedAgent(_) => {
+                Self::usage("reserved_agent", message).hint("choose another name")
+            }
+            GateError::AgentThere(_) => Self::no("agent_exists", message)
+                .hint("`samekey agents revoke` takes it back; then add the agent again"),
+            GateError::NoSuchAgent(_) => {
+                Self::no("no_such_agent", message).hint("`samekey agents list` shows them")
+            }
             GateError::TooMany { .. } => Self::usage("too_many", message).hint("name fewer rows"),
             GateError::Rule(_) => Self::no("refused", message),
             GateError::Ledger(e) => e.into(),

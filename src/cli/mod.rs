@@ -8,6 +8,7 @@ pub mod args;
 pub mod context;
 pub mod output;
 
+mod agents;
 mod calls;
 mod clock;
 mod config;
@@ -16,6 +17,7 @@ mod doctor;
 mod events;
 mod failure;
 mod manual;
+mod mcp;
 mod ops;
 mod reconcile;
 mod report;
@@ -37,7 +39,7 @@ use output::Output;
 use crate::clock::Clock;
 use crate::config::{Env, Paths};
 use crate::error::{Exit, Failure};
-use crate::telemetry::{self, LogTo, Verbosity};
+use crate::telemetry::{self, LogForm, LogTo, Verbosity};
 
 /// Parses, runs and reports; the whole program but for its runtime.
 pub async fn main(args: Vec<OsString>) -> Exit {
@@ -75,8 +77,10 @@ async fn run(cx: &Context, cli: Cli) -> Result<Exit, Failure> {
         Some(Command::Ops(command)) => ops::run(cx, &command).await,
         Some(Command::Calls(command)) => calls::run(cx, &command).await,
         Some(Command::Tools(command)) => tools::run(cx, &command).await,
+        Some(Command::Agents(command)) => agents::run(cx, &command).await,
         Some(Command::Sim(args)) => sim::run(cx, &args).await,
         Some(Command::Serve(args)) => serve::run(cx, &args).await,
+        Some(Command::Mcp(args)) => mcp::run(cx, &args).await,
         Some(Command::Reconcile(args)) => reconcile::run(cx, &args).await,
         Some(Command::Events(command)) => events::run(cx, &command).await,
         Some(Command::Report(args)) => report::run(cx, &args).await,
@@ -106,7 +110,12 @@ fn start_log(cx: &Context, cli: &Cli) -> Result<(), Failure> {
         None
     };
     let to = file.as_deref().map_or(LogTo::Stderr, LogTo::File);
-    telemetry::init(to, verbosity, filter.as_deref()).map_err(|e| {
+    let form = if cx.global.json {
+        LogForm::Json
+    } else {
+        LogForm::Text
+    };
+    telemetry::init(to, form, verbosity, filter.as_deref()).map_err(|e| {
         let message = format!("logging cannot start: {}", crate::config::plain(&e));
         Failure::usage("log", message).hint("check SAMEKEY_LOG and the state directory")
     })

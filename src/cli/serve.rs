@@ -1,5 +1,5 @@
-//! `serve`: the engine without a screen, and the intake of the provider's webhooks, until it is told to
-//! stop. Tests: `tests/webhooks/serving.rs`.
+//! `serve`: the engine without a screen, the gateway for agents' calls and the intake of the provider's
+//! webhooks, until it is told to stop. Tests: `tests/webhooks/serving.rs`, `tests/gateway/serving.rs`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,15 +13,17 @@ use super::screen::{DRAIN, LAST_NOTICE, deps, notifier};
 use super::sim::Ends;
 use crate::engine::{Engine, EngineHealth, EngineState};
 use crate::error::{Exit, Failure};
-use crate::gateway::{Endpoint, Gateway};
+use crate::gateway::{Endpoint, Gateway, GatewayDeps, GatewayError, ServiceDeps};
 use crate::ledger::sqlite::OpenMode;
 
 /// How long connections may go on when it ends.
 const LAST_REQUESTS: Duration = Duration::from_secs(5);
 
 pub(super) async fn run(cx: &Context, args: &ServeArgs) -> Result<Exit, Failure> {
-    if !args.listen.ip().is_loopback() {
-        return Err(crate::gateway::GatewayError::NotLoopback(args.listen).into());
+    let beyond = !args.listen.ip().is_loopback();
+    if beyond && !cx.ledger_at(&cx.config()?.config)?.path.exists() {
+        // Without a ledger nobody has a token: nothing is begun.
+        return Err(GatewayError::NotLoopback(args.listen).into());
     }
     // Listened for before the address is printed: whoever reads it may stop us at once.
     let mut ends = Ends::new()?;
@@ -43,11 +45,29 @@ async fn serve(
     }
     let endpoints = endpoints(cx, desk)?;
     let takes_webhooks = !endpoints.is_empty();
-    let ledger = Arc::clone(&desk.ledger);
-    let mut gateway = Gateway::start(args.listen, ledger, endpoints, desk.clock.clone()).await?;
+    // The engine first, so that what it says is known; it takes nothing before the ledger is checked.
     let engine = Engine::start(deps(desk));
+    let deps = GatewayDeps {
+        service: service(desk),
+        endpoints,
+        health: Some(engine.health()),
+    };
+    let mut gateway = match Gateway::start(args.listen, deps).await {
+        Ok(gateway) => gateway,
+        Err(error) => {
+            engine.stop(DRAIN).await;
+            return Err(error.into());
+        }
+    };
     let notifier = notifier(cx, desk, &engine);
     let addr = gateway.addr();
+    if !addr.ip().is_loopback() {
+        // Also with --json: whoever starts it so has to know.
+        tracing::warn!(%addr, "others can reach this address, and it speaks no TLS");
+        cx.out.note(&format!(
+            "warning: {addr} can be reached by others, and what is said there is not encrypted: put a proxy with TLS in front"
+        ));
+    }
     if cx.out.is_json() {
         let said = json!({ "listen": addr, "webhooks": takes_webhooks });
         cx.out.json(&said)?;
@@ -83,7 +103,7 @@ async fn over(
         () = ends.wait() => return None,
         why = down(health) => ("engine_down", format!("the engine is down: {why}")),
         why = gateway.ended() => {
-            ("gateway_down", format!("the intake of webhooks on {addr} is down: {why}"))
+            ("gateway_down", format!("the gateway on {addr} is down: {why}"))
         }
     };
     let hint = "`samekey doctor` says what is wrong; start it again";
@@ -98,6 +118,18 @@ async fn down(health: &mut watch::Receiver<EngineHealth>) -> String {
     match found.map(|h| h.state.clone()) {
         Ok(EngineState::Down(why)) => why,
         Ok(_) | Err(_) => "its tasks are gone".to_owned(),
+    }
+}
+
+/// What agents' calls need.
+pub(super) fn service(desk: &Desk) -> ServiceDeps {
+    ServiceDeps {
+        ledger: Arc::clone(&desk.ledger),
+        terms: Arc::clone(&desk.terms),
+        providers: Arc::clone(&desk.providers),
+        clock: desk.clock.clone(),
+        language: desk.language(),
+        limits: desk.loaded.config.gateway.clone(),
     }
 }
 
@@ -130,7 +162,20 @@ mod tests {
         let ledger = SqliteLedger::open(&path, OpenMode::Engine, Arc::default(), clock.clone());
         let ledger = Arc::new(ledger.await.expect("a ledger"));
         let addr = ([127, 0, 0, 1], 0).into();
-        let gateway = Gateway::start(addr, ledger, Vec::new(), clock).await;
+        let service = ServiceDeps {
+            ledger,
+            terms: Arc::default(),
+            providers: Arc::default(),
+            clock,
+            language: crate::domain::message::Language::default(),
+            limits: crate::domain::agent::SubmitLimits::default(),
+        };
+        let deps = GatewayDeps {
+            service,
+            endpoints: Vec::new(),
+            health: None,
+        };
+        let gateway = Gateway::start(addr, deps).await;
         let mut gateway = gateway.expect("it listens");
         let mut ends = Ends::new().expect("signals");
         let (_alive, mut health) = watch::channel(EngineHealth::default());
@@ -141,11 +186,7 @@ mod tests {
             (failure.exit, failure.code),
             (Exit::Unreachable, "gateway_down")
         );
-        assert!(
-            failure
-                .message
-                .contains("the intake of webhooks on 127.0.0.1:")
-        );
+        assert!(failure.message.contains("the gateway on 127.0.0.1:"));
         // What is left of it is stopped without waiting for what is not there.
         gateway.stop(LAST_REQUESTS).await;
     }

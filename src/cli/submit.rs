@@ -19,7 +19,7 @@ use crate::ledger::view::ResultView;
 use crate::ledger::{Accepted, NewCall};
 
 /// The agent in whose name the command line calls.
-const AGENT: &str = "cli";
+pub(super) const AGENT: &str = "cli";
 /// Most bytes of arguments.
 const MAX_ARGUMENTS: usize = 64 * 1024;
 /// The safety net behind the ledger's hint that something changed.

@@ -23,6 +23,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::domain::agent::SubmitLimits;
 use crate::domain::guard::Role;
 use crate::domain::ids::{ProviderName, ReviewerName, ToolName};
 use crate::domain::message::Language;
@@ -48,6 +49,8 @@ const MAX_FILE: u64 = 1 << 20;
 pub struct Config {
     pub ledger: LedgerSection,
     pub engine: EngineConfig,
+    /// How much agents may submit over the gateway.
+    pub gateway: SubmitLimits,
     pub providers: BTreeMap<ProviderName, ProviderSection>,
     /// Always holds `issue_refund`, whether a provider for it is configured or not.
     pub tools: BTreeMap<ToolName, ToolSection>,
@@ -167,6 +170,7 @@ impl Default for Config {
         Self {
             ledger: LedgerSection::default(),
             engine: EngineConfig::default(),
+            gateway: SubmitLimits::default(),
             providers: BTreeMap::new(),
             tools: sections::default_tools(),
             reviewers: BTreeMap::new(),

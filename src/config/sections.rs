@@ -11,6 +11,7 @@ use super::{
     Config, ConfigError, LedgerSection, Theme, TimeZone, ToolSection, UiSection, check, notify,
     provider, tool,
 };
+use crate::domain::agent::SubmitLimits;
 use crate::domain::guard::Role;
 use crate::domain::ids::{ProviderName, ToolName};
 use crate::domain::message::Language;
@@ -53,6 +54,9 @@ pub(super) fn parse(text: &str, file: &str) -> Result<Config, ConfigError> {
     if let Some(value) = root.take("engine") {
         config.engine = engine(value.table()?)?;
     }
+    if let Some(value) = root.take("gateway") {
+        config.gateway = gateway(value.table()?)?;
+    }
     if let Some(value) = root.take("providers") {
         for (name, value) in value.table()?.take_all() {
             let section = provider::read(value.table()?)?;
@@ -87,6 +91,7 @@ pub(super) fn parse(text: &str, file: &str) -> Result<Config, ConfigError> {
     let known = [
         "ledger",
         "engine",
+        "gateway",
         "providers",
         "tools",
         "reviewers",
@@ -135,6 +140,21 @@ fn engine(mut s: Section<'_>) -> Result<EngineConfig, ConfigError> {
     let known = ["workers", "lease", "poll", "call_timeout", "call_ttl"];
     s.finish(&known, &[])?;
     Ok(e)
+}
+
+fn gateway(mut s: Section<'_>) -> Result<SubmitLimits, ConfigError> {
+    let mut limits = SubmitLimits::default();
+    if let Some(v) = s.take("rate") {
+        limits.rate = v.rate()?;
+    }
+    if let Some(v) = s.take("tool_rate") {
+        limits.tool_rate = v.rate()?;
+    }
+    if let Some(v) = s.take("max_waiting") {
+        limits.max_waiting = v.count(100_000)?;
+    }
+    s.finish(&["rate", "tool_rate", "max_waiting"], &[])?;
+    Ok(limits)
 }
 
 fn reviewer(mut s: Section<'_>) -> Result<Role, ConfigError> {

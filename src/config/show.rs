@@ -32,6 +32,13 @@ fn write(out: &mut String, c: &Config) -> fmt::Result {
     ] {
         writeln!(out, "{key} = \"{}\"", show_duration(value))?;
     }
+    let g = &c.gateway;
+    let (rate, tool_rate) = (show_rate(g.rate), show_rate(g.tool_rate));
+    writeln!(
+        out,
+        "\n[gateway]\nrate = \"{rate}\"\ntool_rate = \"{tool_rate}\""
+    )?;
+    writeln!(out, "max_waiting = {}", g.max_waiting)?;
     for (name, p) in &c.providers {
         provider(out, name.as_str(), p)?;
     }

@@ -17,6 +17,7 @@
     )
 )]
 
+pub mod agent;
 pub mod answer;
 pub mod attempt;
 mod draft;

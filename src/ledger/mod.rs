@@ -9,6 +9,7 @@ mod notice;
 pub mod query;
 mod recovery;
 mod row;
+mod serving;
 pub mod sqlite;
 pub mod verify;
 pub mod view;
@@ -45,6 +46,8 @@ pub use recovery::{
     Acknowledged, EventCounts, EventLine, EventSource, EventWent, MAX_EVENT, Names, NewEvent,
     NotAcknowledged, Onward, PageTaken, Recovery, Span, StoredEvent, Trouble, Watched,
 };
+
+pub use serving::{AgentSeen, AttemptTimes, BEYOND_MS, NewAgent, OwnPage, Serving};
 
 /// A shared handle on a ledger.
 pub type SharedLedger = Arc<dyn Ledger>;
@@ -362,6 +365,11 @@ pub trait Ledger: Send + Sync {
 
     /// The provider's events, and the rows that are looked after.
     fn recovery(&self) -> &dyn Recovery;
+
+    // --- the gateway -------------------------------------------------------------------------------
+
+    /// Agents with their tokens, and what is their own.
+    fn serving(&self) -> &dyn Serving;
 
     // --- reading -----------------------------------------------------------------------------------
 

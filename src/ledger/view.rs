@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use chrono::SecondsFormat;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::query::{AuditRow, Detail, Listed};
 use crate::domain::attempt::Attempt;
@@ -200,6 +200,36 @@ fn decidable_at(row: &OperationRow, terms: &Terms) -> Option<Instant> {
         .last_authorised_at
         .filter(|_| row.status == Status::Unknown && row.effect != Effect::NotStarted)?;
     Some(terms.profile.decidable_at(last))
+}
+
+/// An operation row as an agent sees its own: without the key, claims, proposals and the names of people.
+/// Its conversations are the agent's own.
+#[derive(Clone, Debug, Serialize)]
+pub struct OwnRowView(Map<String, Value>);
+
+/// What an agent is not shown.
+const NOT_AN_AGENTS: [&str; 6] = [
+    "idempotency_key",
+    "claimed_by",
+    "snoozed_until",
+    "proposal",
+    "closed_by",
+    "provider_url",
+];
+
+impl OwnRowView {
+    /// A row whose sessions are the agent's own.
+    #[must_use]
+    pub fn of(listed: &Listed, lens: Lens<'_>) -> Self {
+        let row = serde_json::to_value(RowView::of(listed, lens)).unwrap_or_default();
+        let Value::Object(mut members) = row else {
+            return Self(Map::new());
+        };
+        for name in NOT_AN_AGENTS {
+            members.remove(name);
+        }
+        Self(members)
+    }
 }
 
 /// One operation with everything that belongs to it: the members of its row, and its history.

@@ -2,11 +2,13 @@
 //!
 //! Owns: who somebody is and may do, and carrying a decision into the ledger with its note and what its
 //! maker looked at. `asking` is the look before the leap, `lookup` the guarded lookups, `desk` claims
-//! and snoozes, `events` what was set aside, `lead` tools and the clock, `packet` what the provider's support needs. Never: sends
+//! and snoozes, `events` what was set aside, `lead` tools and the clock, `agents` who may call, `packet`
+//! what the provider's support needs. Never: sends
 //! anything but reads to a provider. The screen and the CLI both come through here. Tests:
 //! `tests/review.rs`, `tests/gate.rs`, `tests/cli_ops.rs`, `tests/cli_desk.rs`, `tests/wire.rs`,
 //! `tests/protocol/deciding.rs`.
 
+mod agents;
 mod asking;
 mod desk;
 mod events;
@@ -20,7 +22,9 @@ use std::sync::Arc;
 
 use crate::clock::Clock;
 use crate::domain::guard::{self, Role, Ruling};
-use crate::domain::ids::{OperationId, ProviderName, ProviderRef, ReviewerName, ToolName};
+use crate::domain::ids::{
+    AgentName, OperationId, ProviderName, ProviderRef, ReviewerName, ToolName,
+};
 use crate::domain::operation::{Closing, LookedAt, Operation, OperationRow, Proposal, Waiting};
 use crate::domain::policy::Terms;
 use crate::domain::review_event::{Act, Decision, Person, ReviewRefusal, may_close};
@@ -54,6 +58,12 @@ pub enum GateError {
     NoProvider(ProviderName),
     #[error("tool {0} is not configured here")]
     NoTool(ToolName),
+    #[error("{0} is an agent of samekey itself")]
+    ReservedAgent(AgentName),
+    #[error("agent {0} has a token already")]
+    AgentThere(AgentName),
+    #[error("agent {0} has no token")]
+    NoSuchAgent(AgentName),
     #[error("{asked} rows are marked; at most {MOST_LOOKUPS} are looked up at once")]
     TooMany { asked: usize },
     #[error("{0}")]

@@ -9,11 +9,13 @@ use std::time::Duration;
 
 use samekey::config::Secret;
 use samekey::domain::Instant;
+use samekey::domain::agent::SubmitLimits;
 use samekey::domain::ids::OperationId;
+use samekey::domain::message::Language;
 use samekey::domain::operation::OperationRow;
 use samekey::engine::{EngineConfig, EngineDeps, Lots, Reconciled, reconcile, work_off_events};
-use samekey::gateway::{Endpoint, Gateway, signature};
-use samekey::ledger::{EventCounts, Stamp};
+use samekey::gateway::{Endpoint, Gateway, GatewayDeps, ServiceDeps, signature};
+use samekey::ledger::{EventCounts, SharedLedger, Stamp};
 use samekey::provider::SharedProvider;
 use samekey::provider::stripe::{Stripe, StripeConfig};
 use serde_json::{Value, json};
@@ -138,7 +140,7 @@ impl Room {
     pub async fn gateway_with(&self, endpoints: Vec<Endpoint>) -> Gateway {
         let (addr, clock) = (([127, 0, 0, 1], 0).into(), self.world.clock.clone());
         let ledger = Arc::clone(&self.world.ledger);
-        let started = Gateway::start(addr, ledger, endpoints, clock).await;
+        let started = Gateway::start(addr, for_webhooks(ledger, endpoints, clock)).await;
         started.expect("it listens")
     }
 
@@ -205,6 +207,26 @@ impl Room {
 }
 
 /// The charge of a refund, as an event shows it.
+/// What a gateway needs for webhooks alone: no tool can be called.
+pub fn for_webhooks(
+    ledger: SharedLedger,
+    endpoints: Vec<Endpoint>,
+    clock: samekey::clock::Clock,
+) -> GatewayDeps {
+    GatewayDeps {
+        service: ServiceDeps {
+            ledger,
+            terms: Arc::default(),
+            providers: Arc::default(),
+            clock,
+            language: Language::default(),
+            limits: SubmitLimits::default(),
+        },
+        endpoints,
+        health: None,
+    }
+}
+
 pub fn charge_of(refund: &Value) -> Value {
     json!({
         "id": refund["charge"], "object": "charge", "payment_intent": refund["payment_intent"],
@@ -346,12 +368,24 @@ pub async fn send(addr: SocketAddr, bytes: &[u8]) -> (u16, String) {
 
 pub async fn read(socket: &mut TcpStream) -> (u16, String) {
     let mut answer = Vec::new();
-    let whole = socket.read_to_end(&mut answer);
+    // A connection is kept between requests: the answer's end is where its head says.
+    let whole = async {
+        while !is_whole(&answer) && socket.read_buf(&mut answer).await.is_ok_and(|n| n > 0) {}
+    };
     let _ = tokio::time::timeout(Duration::from_secs(60), whole).await;
     let text = String::from_utf8_lossy(&answer).into_owned();
     let status = text.split(' ').nth(1).and_then(|s| s.parse().ok());
     let body = text.split_once("\r\n\r\n").map_or("", |(_, body)| body);
     (status.unwrap_or(0), body.to_owned())
+}
+
+fn is_whole(answer: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(answer).to_ascii_lowercase();
+    let Some((head, body)) = text.split_once("\r\n\r\n") else {
+        return false;
+    };
+    let length = head.lines().find_map(|l| l.strip_prefix("content-length:"));
+    length.is_some_and(|n| n.trim().parse().is_ok_and(|n: usize| body.len() >= n))
 }
 
 /// Whether an instant is within a moment of another.

@@ -541,6 +541,10 @@ impl Ledger for SimLedger {
         self.inner.recovery()
     }
 
+    fn serving(&self) -> &dyn samekey::ledger::Serving {
+        self.inner.serving()
+    }
+
     async fn page(&self, query: &PageQuery) -> Result<Page, LedgerError> {
         self.run("page", Sort::Read, |l| async move { l.page(query).await })
             .await

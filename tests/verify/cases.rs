@@ -339,6 +339,34 @@ pub const TRIGGERS: &[Case] = &[
         "call t1, which spent attempt 1, is gone",
     ),
     // Nor can it be read off them who was told and is not known any more.
+    trigger(
+        "agents_replace_nothing",
+        "UNIQUE: another token stands in its place",
+        "INSERT INTO agents (name, token_id, token_hash, added_at, added_by, os_user, revoked_at, revoked_by)
+         VALUES ('desk', '00000000000000ff', replace(hex(zeroblob(32)), '0', 'b'), 1, 'ann', 'ann', 2, 'ann')",
+        "",
+    ),
+    // What a token was before it was changed cannot be read off the rows.
+    trigger(
+        "agents_are_revoked_once",
+        "a token is revoked once and never changes otherwise",
+        "UPDATE agents SET tools = NULL WHERE name = 'desk' AND revoked_at IS NULL",
+        "",
+    ),
+    trigger(
+        "agents_are_never_deleted",
+        "an agent is never deleted, only revoked",
+        "DELETE FROM agents",
+        "",
+    ),
+    keeper(
+        "attempts_are_timed",
+        concat!(
+            "UPDATE attempts SET finished_at = authorised_at + 7000, outcome = 'not_sent' WHERE operation_id = ",
+            of!("flying"), " AND finished_at IS NULL"
+        ),
+        "attempts are counted as not_sent",
+    ),
     trigger("notices_are_never_deleted", "a notice is never deleted", "DELETE FROM notices", ""),
     trigger(
         "notices_keep_what_they_are",
@@ -439,6 +467,13 @@ pub const UNIQUE: &[Case] = &[
         &["operations_share_no_object"],
         step!("stopped", "provider_ref = 're_lost_1200'"),
         "its provider's object is also that of",
+    ),
+    unique(
+        "one_token_an_agent",
+        &["agents_replace_nothing"],
+        "INSERT INTO agents (name, token_id, token_hash, added_at, added_by, os_user)
+         SELECT name, '00000000000000ff', token_hash, 1, 'ann', 'ann' FROM agents WHERE revoked_at IS NULL",
+        "has more than one token",
     ),
     unique(
         "one_in_flight",
@@ -572,6 +607,19 @@ pub const KEYS: &[Case] = &[
         &[],
         "INSERT INTO event_readings (provider, read_to, read_at) VALUES ('p', 1, 1), ('p', 2, 2)",
         "event_readings has p more than once",
+    ),
+    unique(
+        "agents UNIQUE (token_id)",
+        &[],
+        "INSERT INTO agents (name, token_id, token_hash, added_at, added_by, os_user)
+         SELECT 'twin', token_id, token_hash, 1, 'ann', 'ann' FROM agents WHERE revoked_at IS NULL",
+        "is there more than once",
+    ),
+    unique(
+        "attempt_times PRIMARY KEY (provider, outcome, le_ms)",
+        &[],
+        "INSERT INTO attempt_times SELECT * FROM attempt_times",
+        "attempts are counted as",
     ),
     unique(
         "watched PRIMARY KEY (operation_id)",

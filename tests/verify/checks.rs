@@ -329,6 +329,31 @@ pub const CHECKS: &[Case] = &[
         "engine e",
     ),
     check(
+        "agents CHECK (name NOT IN",
+        "UPDATE agents SET name = 'cli' WHERE revoked_at IS NULL",
+        "has the name of samekey itself",
+    ),
+    check(
+        "agents CHECK (length(token_id)",
+        "UPDATE agents SET token_id = 'x' WHERE revoked_at IS NULL",
+        "a token that is none",
+    ),
+    check(
+        "agents CHECK (length(token_hash)",
+        "UPDATE agents SET token_hash = 'x' WHERE revoked_at IS NULL",
+        "a token that is none",
+    ),
+    check(
+        "agents CHECK (tools IS NULL OR",
+        "UPDATE agents SET tools = 'no json' WHERE revoked_at IS NULL",
+        "a token that is none",
+    ),
+    check(
+        "agents CHECK ((revoked_at IS NULL)",
+        "UPDATE agents SET revoked_at = 1 WHERE revoked_at IS NULL",
+        "a token that is none",
+    ),
+    check(
         "tallies CHECK (status IN",
         "INSERT INTO tallies VALUES ('lost', 1)",
         "counted as lost",

@@ -555,6 +555,15 @@ async fn a_tally_that_is_not_that_of_the_rows_or_is_gone() {
 }
 
 #[tokio::test]
+async fn times_of_attempts_that_are_not_those_of_the_rows() {
+    let found = general("UPDATE attempt_times SET n = n + 2 WHERE outcome = 'succeeded'").await;
+    assert!(
+        matches!(found.as_slice(), [one] if one.contains("attempts are counted as succeeded")),
+        "{found:?}"
+    );
+}
+
+#[tokio::test]
 async fn a_tally_of_events_that_is_not_theirs_or_is_gone() {
     for sql in [
         "UPDATE event_tallies SET n = n + 2 WHERE state = 'ignored'",

@@ -48,6 +48,10 @@ async fn rows_are_never_deleted() {
             "an accepted call is never deleted",
         ),
         ("DELETE FROM notices", "a notice is never deleted"),
+        (
+            "DELETE FROM agents",
+            "an agent is never deleted, only revoked",
+        ),
         ("DELETE FROM provider_events", "an event is never deleted"),
     ])
     .await;
@@ -68,6 +72,37 @@ async fn a_notice_says_what_it_said() {
         let sql = format!("UPDATE notices SET {set} WHERE event = 'unknown'");
         refused(&[(&sql, "a notice says what it said")]).await;
     }
+}
+
+#[tokio::test]
+async fn a_token_is_revoked_once_and_never_changes() {
+    for set in [
+        "name = 'x'",
+        "token_id = '0123456789abcdef'",
+        "token_hash = replace(token_hash, '0', '1')",
+        "tools = NULL",
+        "added_at = added_at + 1",
+        "added_by = 'x'",
+        "os_user = 'x'",
+    ] {
+        let says = "a token is revoked once and never changes otherwise";
+        let sql = format!(
+            "UPDATE agents SET revoked_at = 9, revoked_by = 'ann', {set} WHERE revoked_at IS NULL"
+        );
+        refused(&[(&sql, says)]).await;
+        let sql = format!("UPDATE agents SET {set} WHERE revoked_at IS NOT NULL");
+        refused(&[(&sql, says)]).await;
+    }
+    let again = "another token stands in its place";
+    refused(&[
+        ("REPLACE INTO agents SELECT * FROM agents WHERE revoked_at IS NULL", again),
+        (
+            "REPLACE INTO agents (name, token_id, token_hash, added_at, added_by, os_user)
+             SELECT name, '0123456789abcdef', token_hash, 1, 'ann', 'ann' FROM agents WHERE revoked_at IS NULL",
+            again,
+        ),
+    ])
+    .await;
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@
     reason = "a test fails by panicking and may say what it skips"
 )]
 
+use samekey::domain::agent;
 use samekey::domain::evidence::{ObjectStatus, Source};
 use samekey::domain::guard::Role;
 use samekey::domain::operation::Closing;
@@ -17,7 +18,7 @@ use samekey::domain::review_event::{Act, Fetched, TypedRef};
 use samekey::domain::tool_call::{RejectClass, ToolResult};
 use samekey::domain::transition::{Event, Lookup, Next};
 use samekey::ledger::verify::verify_at;
-use samekey::ledger::{Drive, EventSource, EventWent, NewEvent, Opening, Stamp};
+use samekey::ledger::{Drive, EventSource, EventWent, NewAgent, NewEvent, Opening, Stamp};
 use serde_json::json;
 
 use crate::common::*;
@@ -51,6 +52,26 @@ pub async fn stories(w: &World) {
     told_by_events(w).await;
     answers(w).await;
     left_open(w).await;
+    agents(w).await;
+}
+
+/// One with a token, and one whose token was revoked.
+async fn agents(w: &World) {
+    for (name, lot) in [("gone", 1), ("desk", 2)] {
+        let new = NewAgent {
+            name: name.parse().expect("a name"),
+            token: agent::issue([lot; 8], [lot; 32]).1,
+            tools: Some([tool()].into()),
+            by: "ann".parse().expect("a name"),
+        };
+        let by = new.by.clone();
+        let name = new.name.clone();
+        let serving = w.ledger.serving();
+        assert!(serving.add_agent(new).await.expect("added"));
+        if lot == 1 {
+            assert!(serving.revoke_agent(&name, &by).await.expect("revoked"));
+        }
+    }
 }
 
 async fn settled_by_providers(w: &World) {

@@ -118,6 +118,12 @@ async fn damage(path: &Path, sql: &str) {
         let counted = "UPDATE tallies SET n = (SELECT count(*) FROM operations o WHERE o.status = tallies.status)";
         run(&mut conn, counted).await.expect("counted");
     }
+    if !sql.contains("attempt_times") {
+        let timed = "DELETE FROM attempt_times; INSERT INTO attempt_times
+            SELECT o.provider, a.outcome, 50, count(*), 0 FROM attempts a JOIN operations o USING (operation_id)
+            WHERE a.finished_at IS NOT NULL GROUP BY o.provider, a.outcome";
+        run(&mut conn, timed).await.expect("timed");
+    }
     for (_, sql) in &guards {
         // A unique index over what is there twice cannot be made again; that is a finding of its own.
         let made = run(&mut conn, sql).await;

@@ -60,7 +60,8 @@ async fn town(plan: &str) -> Town {
     let secrets = vec![Secret::new(SECRET)];
     let endpoints = vec![Endpoint { provider, secrets }];
     let ledger = Arc::clone(&world.ledger);
-    let gateway = Gateway::start(addr, ledger, endpoints, clock).await;
+    let given = crate::scripted::for_webhooks(ledger, endpoints, clock);
+    let gateway = Gateway::start(addr, given).await;
     let engine = Engine::start(deps(&world));
     Town {
         simulator,

@@ -74,12 +74,22 @@ const BEFORE: [&str; 8] = [
 
 /// Puts them back, text by text as they were, and builds the indexes; a unique one over what is there
 /// twice fails.
-const AFTER: [&str; 9] = [
+const AFTER: [&str; 11] = [
     "PRAGMA writable_schema = ON",
     "INSERT INTO sqlite_schema SELECT * FROM temp.hidden ORDER BY rowid",
     "PRAGMA writable_schema = RESET",
     "REINDEX",
     "UPDATE tallies SET n = (SELECT count(*) FROM operations o WHERE o.status = tallies.status)",
+    "DELETE FROM attempt_times",
+    "INSERT INTO attempt_times (provider, outcome, le_ms, n, total_ms)
+     SELECT provider, outcome,
+         CASE WHEN ms <= 50 THEN 50 WHEN ms <= 100 THEN 100 WHEN ms <= 250 THEN 250 WHEN ms <= 500 THEN 500
+              WHEN ms <= 1000 THEN 1000 WHEN ms <= 2500 THEN 2500 WHEN ms <= 5000 THEN 5000
+              WHEN ms <= 10000 THEN 10000 ELSE 999999999 END AS le,
+         count(*), sum(ms)
+     FROM (SELECT o.provider, a.outcome, max(0, (a.finished_at - a.authorised_at) / 1000) AS ms
+           FROM attempts a JOIN operations o USING (operation_id) WHERE a.finished_at IS NOT NULL)
+     GROUP BY provider, outcome, le",
     WATCH_UNSETTLED,
     WATCH_CLOSED,
     "PRAGMA synchronous = FULL",

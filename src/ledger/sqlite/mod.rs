@@ -24,6 +24,7 @@ mod read;
 mod recovery;
 mod report;
 mod review_list;
+mod serving;
 mod store;
 mod transaction;
 mod watched;
@@ -43,7 +44,8 @@ use tokio::task::JoinSet;
 use super::{
     Accepted, Applied, AuditPage, AuditQuery, BucketSeen, CallPage, CallQuery, Counts, Detail,
     Drive, EngineSeen, LeasedCall, Ledger, LedgerError, LookupBusy, NewCall, Notice, NoticeCounts,
-    OpenRow, Opening, OrderRows, Page, PageQuery, ReadFor, Recovery, Stamp, Still, ToolState, Went,
+    OpenRow, Opening, OrderRows, Page, PageQuery, ReadFor, Recovery, Serving, Stamp, Still,
+    ToolState, Went,
 };
 use crate::clock::Clock;
 use crate::domain::ids::{
@@ -355,6 +357,10 @@ impl Ledger for SqliteLedger {
     }
 
     fn recovery(&self) -> &dyn Recovery {
+        self
+    }
+
+    fn serving(&self) -> &dyn Serving {
         self
     }
 

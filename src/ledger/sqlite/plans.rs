@@ -7,7 +7,8 @@ use sqlx::{ConnectOptions as _, Row as _, SqliteConnection};
 
 use super::open::MIGRATIONS;
 use super::{
-    calls, counts, events, feeds, listings, narrow, pages, read, report, review_list, watched,
+    calls, counts, events, feeds, listings, narrow, pages, read, report, review_list, serving,
+    watched,
 };
 
 async fn empty() -> SqliteConnection {
@@ -104,6 +105,31 @@ async fn an_engine_finds_its_calls_among_those_without_an_answer() {
             step.starts_with("SEARCH") && step.contains("tool_calls_waiting (state=?")
         });
         assert!(searched, "{sql}\n{plan:#?}");
+    }
+}
+
+/// What an agent asks for costs what its own calls are, however many others there are.
+#[tokio::test]
+async fn an_agents_own_are_found_by_its_name() {
+    let mut conn = empty().await;
+    for (sql, index) in [
+        (serving::ANSWERED_OF, "(agent=? AND call_id=?)"),
+        (serving::WAITING_OF, "tool_calls_waiting_of (agent=?)"),
+        (
+            serving::OWN,
+            "tool_calls_of_agent (agent=? AND operation_id>?)",
+        ),
+        (
+            serving::OWN_ONE,
+            "tool_calls_of_agent (agent=? AND operation_id=?)",
+        ),
+    ] {
+        let plan = plan(&mut conn, sql).await;
+        assert!(plan.iter().any(|s| s.contains(index)), "{sql}\n{plan:#?}");
+        let large: Vec<_> = scans(&plan).into_iter().cloned().collect();
+        assert_eq!(large, Vec::<String>::new(), "{sql}\n{plan:#?}");
+        let sorts = plan.iter().any(|s| s.contains("TEMP B-TREE FOR ORDER"));
+        assert!(!sorts, "{sql}\n{plan:#?}");
     }
 }
 

@@ -6,6 +6,7 @@
 //! at all the same. Reads by pages, each in one short snapshot, so that a million rows fit and a
 //! running engine is not held up. Tests: `tests/verify/`.
 
+mod agents;
 mod calls;
 mod chain;
 mod desk;
@@ -101,6 +102,7 @@ async fn audit(
     tolerate(text::check(conn, &layout, found).await, found)?;
     tolerate(desk::check(conn, &layout, found).await, found)?;
     tolerate(events::check(conn, &layout, found).await, found)?;
+    tolerate(agents::check(conn, &layout, found).await, found)?;
     tolerate(rows::check(conn, &layout, found).await, found)?;
     if !layout.has_history() {
         let what = "the rows were not checked: a table or column they need is missing";

@@ -5,18 +5,21 @@ use sqlx::{Column, Row, SqliteConnection, TypeInfo, ValueRef};
 
 use super::Findings;
 use super::schema::Layout;
+use crate::domain::agent::TOKEN_MARK;
 use crate::domain::text::{MAX_CHARS, SafeText};
 use crate::ledger::LedgerError;
 use crate::ledger::row::Columns;
 use crate::ledger::sqlite::failed;
 
-/// How the secrets of Stripe begin.
-const SECRETS: [&str; 5] = ["sk_live_", "sk_test_", "rk_live_", "rk_test_", "whsec_"];
+/// How the secrets of Stripe begin, and the tokens of agents.
+const SECRETS: [&str; 6] = [
+    "sk_live_", "sk_test_", "rk_live_", "rk_test_", "whsec_", TOKEN_MARK,
+];
 /// A masked secret (`sk_live_****`) is none.
 const SECRET_LETTERS: usize = 4;
 
 /// A page of each table.
-const TABLES: [(&str, &str); 18] = [
+const TABLES: [(&str, &str); 20] = [
     (
         "operations",
         "SELECT rowid AS at_row, * FROM operations WHERE rowid > ? ORDER BY rowid LIMIT 500",
@@ -80,6 +83,14 @@ const TABLES: [(&str, &str); 18] = [
     (
         "event_readings",
         "SELECT rowid AS at_row, * FROM event_readings WHERE rowid > ? ORDER BY rowid LIMIT 500",
+    ),
+    (
+        "agents",
+        "SELECT rowid AS at_row, * FROM agents WHERE rowid > ? ORDER BY rowid LIMIT 500",
+    ),
+    (
+        "attempt_times",
+        "SELECT rowid AS at_row, * FROM attempt_times WHERE rowid > ? ORDER BY rowid LIMIT 500",
     ),
     (
         "watched",
