@@ -275,7 +275,7 @@ async fn refused(
 /// An engine lookup: read-only, within the read budget, before anything else is sent (S34).
 async fn look_up(job: &Job<'_>, op: &mut Operation) -> Result<After, LedgerError> {
     let ledger = &job.shared.deps.ledger;
-    let reads = job.reads();
+    let reads = job.shared.looks(job.provider.name(), job.time_left());
     let first = reads.prepay(Duration::ZERO).await;
     if let Err(wait) = first.map_err(|why| LedgerError::Unreachable(why.to_string()))? {
         return Ok(After::Again {

@@ -129,7 +129,7 @@ async fn work_on(shared: &Shared, stored: &StoredEvent) -> Result<EventWent, Led
         return Ok(quarantined(why));
     }
     // All that is read for one event, within the time that it is ours.
-    let reads = shared.reads(provider.name(), READ_TIME);
+    let reads = shared.looks(provider.name(), READ_TIME);
     match &event.about {
         About::Refund { id, object } => {
             let told = (&*event, id, object.as_deref());

@@ -65,7 +65,7 @@ async fn read_on(
         turn.ended = true;
         return Ok(Ok(turn));
     };
-    let reads = shared.reads(provider.name(), TURN_TIME);
+    let reads = shared.looks(provider.name(), TURN_TIME);
     if let Err(error) = shared.bind(provider, &reads).await {
         return Ok(Err(error.to_string().into()));
     }

@@ -119,7 +119,7 @@ pub(super) type Looks = Result<Looked, String>;
 pub(super) async fn look_at(shared: &Shared, watched: Watched) -> Result<Looks, LedgerError> {
     let (id, by) = (&watched.operation, &Actor::Reconciler);
     let seen = match provider_of(shared, id).await? {
-        Ok(provider) => look(shared, id, by, &shared.reads(&provider, READ_TIME)).await?,
+        Ok(provider) => look(shared, id, by, &shared.looks(&provider, READ_TIME)).await?,
         Err(why) => Err(why),
     };
     let now = shared.now();

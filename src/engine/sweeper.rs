@@ -10,7 +10,7 @@ use super::EngineDeps;
 use crate::domain::ids::{OperationId, ProviderName};
 use crate::domain::policy::CircuitState;
 use crate::domain::transition::Event;
-use crate::ledger::LedgerError;
+use crate::ledger::{LedgerError, ReadFor};
 
 /// Longest wait for a read of the budget.
 const READ_WAIT: Duration = Duration::from_secs(10);
@@ -74,7 +74,7 @@ async fn ask(deps: &EngineDeps, name: &ProviderName) -> Result<(), LedgerError> 
         if let Some(provider) = provider
             && deps.clock.now() >= probe_at
         {
-            let reads = super::reads(&deps.ledger, &deps.clock, name, READ_WAIT);
+            let reads = super::reads(&deps.ledger, &deps.clock, name, ReadFor::Look, READ_WAIT);
             // Without a read nothing was asked, and nothing is known.
             if matches!(reads.prepay(READ_WAIT).await, Ok(Ok(()))) {
                 let succeeded = provider.probe(&reads).await;
@@ -113,7 +113,7 @@ async fn fetch_typed(
     else {
         return Ok(());
     };
-    let reads = super::reads(&deps.ledger, &deps.clock, name, READ_WAIT);
+    let reads = super::reads(&deps.ledger, &deps.clock, name, ReadFor::Look, READ_WAIT);
     if let Ok(object) = provider.fetch(typed, &reads).await {
         let taken = false;
         let _ = deps

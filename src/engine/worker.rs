@@ -20,7 +20,7 @@ use crate::domain::tool_call::{RefundArguments, RejectClass, ToolResult};
 use crate::domain::transition::{Event, Observed};
 use crate::domain::{Instant, later, since};
 use crate::kill;
-use crate::ledger::{Drive, LeasedCall, LedgerError, OpenRow, Opening, Stamp};
+use crate::ledger::{Drive, LeasedCall, LedgerError, OpenRow, Opening, ReadFor, Stamp};
 use crate::provider::{Reads, ResolveError, ResolveQuery, SharedProvider};
 
 /// How often a changed order is read again before the call is turned away.
@@ -76,9 +76,15 @@ impl Shared {
         }
     }
 
-    /// Reads of a provider for so long.
-    pub(super) fn reads(&self, provider: &ProviderName, time: Duration) -> Reads {
-        super::reads(&self.deps.ledger, &self.deps.clock, provider, time)
+    /// Looks at a provider for so long, out of the read budget.
+    pub(super) fn looks(&self, provider: &ProviderName, time: Duration) -> Reads {
+        super::reads(
+            &self.deps.ledger,
+            &self.deps.clock,
+            provider,
+            ReadFor::Look,
+            time,
+        )
     }
 
     /// Binds the ledger to the provider, once per engine, before anything can be sent.
@@ -155,9 +161,11 @@ impl Job<'_> {
         since(self.shared.now(), self.deadline)
     }
 
-    /// Reads of its provider within the call's time.
+    /// Reads of its provider that it cannot do without, within the call's time.
     pub(super) fn reads(&self) -> Reads {
-        self.shared.reads(self.provider.name(), self.time_left())
+        let deps = &self.shared.deps;
+        let (name, time) = (self.provider.name(), self.time_left());
+        super::reads(&deps.ledger, &deps.clock, name, ReadFor::Call, time)
     }
 }
 
@@ -408,7 +416,7 @@ async fn follow(job: &Job<'_>, operation: &OperationId) -> Result<(), LedgerErro
     if row.status != Status::Open || row.provider_ref.is_none() {
         return Ok(());
     }
-    let reads = shared.reads(&row.provider, job.time_left());
+    let reads = shared.looks(&row.provider, job.time_left());
     // Nobody waits for it: without a read at hand the answer is as the row stands.
     if shared.bind(provider, &reads).await.is_err()
         || !matches!(reads.prepay(Duration::ZERO).await, Ok(Ok(())))

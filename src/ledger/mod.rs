@@ -150,6 +150,15 @@ pub enum Drive {
     Settled,
 }
 
+/// What a read of a provider is for, and so which allowance pays for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadFor {
+    /// A call that waits for its row: one of the provider's `rate`, as what it sends then (S22).
+    Call,
+    /// A look at what is there already: one of the provider's `read_rate`, the read budget (S23).
+    Look,
+}
+
 /// A tool's shared state.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolState {
@@ -301,9 +310,12 @@ pub trait Ledger: Send + Sync {
 
     // --- shared limits ---------------------------------------------------------------------------
 
-    /// Takes one read of the provider's read budget, or says how long to wait.
-    async fn take_read(&self, provider: &ProviderName)
-    -> Result<Result<(), Duration>, LedgerError>;
+    /// Takes one read of the provider from the allowance it is for, or says how long to wait.
+    async fn take_read(
+        &self,
+        provider: &ProviderName,
+        reads_for: ReadFor,
+    ) -> Result<Result<(), Duration>, LedgerError>;
     /// Takes the right to one review lookup: one at a time per operation, and a cooldown.
     async fn begin_lookup(
         &self,

@@ -12,7 +12,7 @@ use crate::domain::operation::Operation;
 use crate::domain::review_event::{Fetched, Person, TypedRef};
 use crate::domain::transition::{Event, Lookup, Observed};
 use crate::engine;
-use crate::ledger::{LedgerError, Stamp, mark_taken};
+use crate::ledger::{LedgerError, ReadFor, Stamp, mark_taken};
 use crate::provider::{Reads, SharedProvider};
 
 /// Most rows of one wish: what a person can still look through.
@@ -139,7 +139,13 @@ impl Gate {
     /// Reads of the provider's budget, the first one paid: a short wait for it is waited out. What a long list
     /// needs beyond is waited for within the time that a lookup may take.
     async fn paid_reads(&self, provider: &ProviderName) -> Result<Reads, GateError> {
-        let reads = engine::reads(&self.ledger, &self.clock, provider, LOOKUP_TIME);
+        let reads = engine::reads(
+            &self.ledger,
+            &self.clock,
+            provider,
+            ReadFor::Look,
+            LOOKUP_TIME,
+        );
         match reads.prepay(LONGEST_READ_WAIT).await {
             Ok(Ok(())) => Ok(reads),
             Ok(Err(wait)) => Err(GateError::ReadBudget(wait)),

@@ -7,7 +7,7 @@ use samekey::domain::later;
 use samekey::domain::operation::{Status, UnknownReason};
 use samekey::domain::policy::Rate;
 use samekey::domain::transition::{Event, Refusal};
-use samekey::ledger::{EngineSeen, LedgerError, LookupBusy, Stamp};
+use samekey::ledger::{EngineSeen, LedgerError, LookupBusy, ReadFor, Stamp};
 
 use crate::common::*;
 
@@ -83,17 +83,38 @@ async fn all_processes_share_the_read_budget_i22() {
     for_each_store_with(slow, async |w| {
         let other = w.other().await;
         assert_eq!(
-            w.ledger.take_read(&stripe()).await.expect("answered"),
+            w.ledger
+                .take_read(&stripe(), ReadFor::Look)
+                .await
+                .expect("answered"),
             Ok(())
         );
         let wait = Duration::from_millis(200);
         assert_eq!(
-            other.take_read(&stripe()).await.expect("answered"),
+            other
+                .take_read(&stripe(), ReadFor::Look)
+                .await
+                .expect("answered"),
             Err(wait)
         );
         w.wait(wait);
-        assert_eq!(other.take_read(&stripe()).await.expect("answered"), Ok(()));
-        let unknown = w.ledger.take_read(&"nobody".parse().expect("a name")).await;
+        assert_eq!(
+            other
+                .take_read(&stripe(), ReadFor::Look)
+                .await
+                .expect("answered"),
+            Ok(())
+        );
+        // A call's own reads are paid for with what it sends.
+        let call = other.take_read(&stripe(), ReadFor::Call).await;
+        assert_eq!(call.expect("answered"), Ok(()));
+        let send = w.ledger.take_read(&stripe(), ReadFor::Call).await;
+        let rate = terms().profile.rate;
+        assert_eq!(send.expect("answered"), Err(rate.per / rate.count));
+        let unknown = w
+            .ledger
+            .take_read(&"nobody".parse().expect("a name"), ReadFor::Look)
+            .await;
         assert!(unknown.is_err());
     })
     .await;
@@ -286,7 +307,10 @@ async fn an_accepted_correction_frees_the_rates_and_retires_the_keys() {
         assert!(swept.is_ok(), "its deadline cannot be trusted: {swept:?}");
         assert_eq!(w.row(&id).await.reason, Some(UnknownReason::KeyExpired));
         let provider = w.row(&id).await.provider;
-        let read = now.take_read(&provider).await.expect("answered");
+        let read = now
+            .take_read(&provider, ReadFor::Look)
+            .await
+            .expect("answered");
         assert_eq!(read, Ok(()));
     })
     .await;

@@ -21,7 +21,7 @@ use samekey::ledger::sqlite::SqliteLedger;
 use samekey::ledger::{
     Accepted, Applied, AuditPage, AuditQuery, BucketSeen, CallPage, CallQuery, Counts, Detail,
     Drive, EngineSeen, LeasedCall, Ledger, LedgerError, LookupBusy, NewCall, Notice, NoticeCounts,
-    OpenRow, Opening, OrderRows, Page, PageQuery, Stamp, Still, ToolState, Went,
+    OpenRow, Opening, OrderRows, Page, PageQuery, ReadFor, Stamp, Still, ToolState, Went,
 };
 use tokio::sync::watch;
 
@@ -377,9 +377,10 @@ impl Ledger for SimLedger {
     async fn take_read(
         &self,
         provider: &ProviderName,
+        reads_for: ReadFor,
     ) -> Result<Result<(), Duration>, LedgerError> {
         self.run("take_read", Sort::Write, |l| async move {
-            l.take_read(provider).await
+            l.take_read(provider, reads_for).await
         })
         .await
     }

@@ -16,7 +16,7 @@ use crate::domain::outcome::{Outcome, OutcomeClass};
 use crate::domain::policy::{Bucket, Circuit, Health, Rate, Terms};
 use crate::domain::{Instant, later, since};
 use crate::ledger::row::{Columns, instant, micros, to_json};
-use crate::ledger::{EngineSeen, LedgerError, LookupBusy, Stamp, ToolState};
+use crate::ledger::{EngineSeen, LedgerError, LookupBusy, ReadFor, Stamp, ToolState};
 
 /// A wall clock further off than this stops sending (protocol.md, "Keys and time").
 const TOLERANCE: Duration = Duration::from_mins(5);
@@ -231,14 +231,18 @@ pub(super) async fn fill(tx: &mut Tx<'_>, name: &str, bucket: Bucket) -> Result<
 pub(super) async fn take_read(
     tx: &mut Tx<'_>,
     provider: &ProviderName,
+    reads_for: ReadFor,
 ) -> Result<Result<(), Duration>, LedgerError> {
-    let rate = tx
+    let profile = tx
         .terms
         .values()
         .find(|t| t.policy.provider == *provider)
-        .map(|t| t.profile.read_rate)
+        .map(|t| &t.profile)
         .ok_or_else(|| LedgerError::Constraint(format!("provider {provider} is not configured")))?;
-    let name = format!("read:{provider}");
+    let (name, rate) = match reads_for {
+        ReadFor::Call => (format!("provider:{provider}"), profile.rate),
+        ReadFor::Look => (format!("read:{provider}"), profile.read_rate),
+    };
     Ok(match peek(tx, &name, rate).await? {
         Ok(bucket) => {
             fill(tx, &name, bucket).await?;

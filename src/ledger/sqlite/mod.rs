@@ -44,7 +44,8 @@ use tokio::task::JoinSet;
 use super::{
     Accepted, Applied, AuditPage, AuditQuery, BucketSeen, CallPage, CallQuery, Counts, Detail,
     Drive, EngineSeen, LeasedCall, Ledger, LedgerError, LookupBusy, NewCall, Notice, NoticeCounts,
-    OpenRow, Opening, OrderRows, Page, PageQuery, Recovery, Serving, Stamp, Still, ToolState, Went,
+    OpenRow, Opening, OrderRows, Page, PageQuery, ReadFor, Recovery, Serving, Stamp, Still,
+    ToolState, Went,
 };
 use crate::clock::Clock;
 use crate::domain::ids::{
@@ -238,10 +239,11 @@ impl Ledger for SqliteLedger {
     async fn take_read(
         &self,
         provider: &ProviderName,
+        reads_for: ReadFor,
     ) -> Result<Result<(), Duration>, LedgerError> {
         let provider = provider.clone();
         self.write(move |mut tx| {
-            Box::pin(async move { limits::take_read(&mut tx, &provider).await })
+            Box::pin(async move { limits::take_read(&mut tx, &provider, reads_for).await })
         })
         .await
     }
