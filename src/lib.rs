@@ -28,6 +28,7 @@
 //! | [`domain`] | every rule about money: statuses, outcome classes, evidence, verdicts, the closing matrix | waits, reads the time, draws lots |
 //! | [`ledger`] | durability; one transaction per domain step; audit chain; leases | decides; keeps a transaction open across a provider call |
 //! | [`provider`] | the wire of one provider: one request per attempt, classification, reading back | retries, redirects, touches the ledger |
+//! | [`tool`] | described tools: what one takes, sends and hears, as data | connects; decides what follows |
 //! | [`engine`] | when something is sent: connect, authorise, check again, write | decides what an outcome means |
 //! | [`review`] | the only way a person changes anything | sends anything but reads |
 //! | [`gateway`] | what comes in over HTTP: the provider's signed events, stored before they are acknowledged | works on them; listens beyond this machine |
@@ -119,4 +120,5 @@ pub mod provider;
 pub mod review;
 pub mod simulator;
 pub mod telemetry;
+pub mod tool;
 pub mod tui;

@@ -51,7 +51,7 @@ fn a_provider_without_keys_is_stripe_with_the_documented_promises() {
     let c = parse("[providers.stripe]").expect("enough");
     let p = c.providers.first_key_value().expect("stripe").1;
     assert_eq!(p.base_url, "https://api.stripe.com");
-    assert_eq!(p.api_key, KeySource::Env("STRIPE_API_KEY".into()));
+    assert_eq!(p.api_key, Some(KeySource::Env("STRIPE_API_KEY".into())));
     assert_eq!(p.profile, Profile::stripe());
 }
 

@@ -2,11 +2,13 @@
 
 use std::fmt::{self, Write as _};
 
+use serde_json::Value as Json;
+
 use super::{
-    Config, KeySource, NotifySection, OrdersBy, ProviderSection, ToolSection, WebhookAt,
-    show_duration, show_rate,
+    Config, DescribedTool, HttpSection, KeySource, NotifySection, OrdersBy, Place, ProviderSection,
+    ToolSection, WebhookAt, show_duration, show_rate,
 };
-use crate::domain::policy::Repeat;
+use crate::domain::policy::{Profile, ProviderKind, Repeat};
 
 /// Everything, defaults included.
 pub(super) fn toml(config: &Config) -> String {
@@ -70,12 +72,16 @@ fn provider(out: &mut String, name: &str, p: &ProviderSection) -> fmt::Result {
     writeln!(out, "\n[providers.{}]\nkind = \"{kind}\"", key(name))?;
     writeln!(out, "base_url = {}", quoted(&p.base_url))?;
     match &p.api_key {
-        KeySource::Env(variable) => writeln!(out, "api_key_env = {}", quoted(variable))?,
-        KeySource::File(path) => {
+        Some(KeySource::Env(variable)) => writeln!(out, "api_key_env = {}", quoted(variable))?,
+        Some(KeySource::File(path)) => {
             writeln!(out, "api_key_file = {}", quoted(&path.to_string_lossy()))?;
         }
+        None => {}
     }
-    writeln!(out, "api_version = {}", quoted(&p.api_version))?;
+    match &p.http {
+        Some(http) => described(out, http, &p.profile)?,
+        None => writeln!(out, "api_version = {}", quoted(&p.api_version))?,
+    }
     let f = &p.profile;
     for (key, value) in [
         ("timeout", f.timeout),
@@ -102,6 +108,9 @@ fn provider(out: &mut String, name: &str, p: &ProviderSection) -> fmt::Result {
     if let Some(account) = &p.account {
         writeln!(out, "account = {}", quoted(account))?;
     }
+    if p.http.is_some() {
+        return Ok(());
+    }
     match &p.resolve {
         OrdersBy::Search => writeln!(out, "resolve = \"search\""),
         OrdersBy::Table(path) => {
@@ -111,6 +120,76 @@ fn provider(out: &mut String, name: &str, p: &ProviderSection) -> fmt::Result {
         OrdersBy::Command(words) => {
             let words: Vec<_> = words.iter().map(|w| quoted(w)).collect();
             writeln!(out, "resolve = {{ command = [{}] }}", words.join(", "))
+        }
+    }
+}
+
+/// What only a provider of described tools has.
+fn described(out: &mut String, http: &HttpSection, profile: &Profile) -> fmt::Result {
+    writeln!(out, "auth_header = {}", quoted(&http.auth_header))?;
+    let scheme = http.auth_scheme.as_deref().unwrap_or_default();
+    writeln!(out, "auth_scheme = {}", quoted(scheme))?;
+    writeln!(
+        out,
+        "mode = \"{}\"",
+        if http.live { "live" } else { "test" }
+    )?;
+    if let Some(probe) = &http.probe {
+        writeln!(out, "probe = {}", quoted(probe))?;
+    }
+    let keys = match profile.kind {
+        ProviderKind::Keyed => "keyed",
+        ProviderKind::Lookup => "lookup",
+        ProviderKind::None => "none",
+    };
+    writeln!(
+        out,
+        "keys = \"{keys}\"\nlongest_key = {}",
+        profile.longest_key
+    )
+}
+
+/// Where a tool's description stands, or the description itself.
+fn description(out: &mut String, t: &DescribedTool) -> fmt::Result {
+    match &t.place {
+        Place::Shipped(name) => writeln!(out, "description = {}", quoted(name))?,
+        Place::File(path) => writeln!(out, "description = {}", quoted(&path.to_string_lossy()))?,
+        Place::Here(keys) => {
+            for (name, value) in keys {
+                writeln!(out, "{} = {}", key(name), inline(value))?;
+            }
+        }
+    }
+    let recovery = &t.tool.description().recovery;
+    if !recovery.is_empty() {
+        let branches = recovery
+            .iter()
+            .map(|(class, branch)| format!("{class} = {}", quoted(branch)));
+        writeln!(
+            out,
+            "recovery = {{ {} }}",
+            branches.collect::<Vec<_>>().join(", ")
+        )?;
+    }
+    Ok(())
+}
+
+/// JSON as TOML on one line; what is null is left out.
+fn inline(value: &Json) -> String {
+    match value {
+        Json::Null => "\"\"".to_owned(),
+        Json::Bool(_) | Json::Number(_) => value.to_string(),
+        Json::String(text) => quoted(text),
+        Json::Array(all) => {
+            let all: Vec<_> = all.iter().map(inline).collect();
+            format!("[{}]", all.join(", "))
+        }
+        Json::Object(all) => {
+            let given = all.iter().filter(|(_, v)| !v.is_null());
+            let all: Vec<_> = given
+                .map(|(name, value)| format!("{} = {}", key(name), inline(value)))
+                .collect();
+            format!("{{ {} }}", all.join(", "))
         }
     }
 }
@@ -147,6 +226,9 @@ fn tool(out: &mut String, name: &str, t: &ToolSection, reachable: bool) -> fmt::
     // Written out only where it names something, or the file would not read back.
     let mark = if reachable { "" } else { "# " };
     writeln!(out, "{mark}provider = {}", quoted(p.provider.as_str()))?;
+    if let Some(described) = &t.described {
+        description(out, described)?;
+    }
     writeln!(out, "max_per_call = {}", p.max_per_call)?;
     writeln!(out, "max_per_operation = {}", p.max_per_operation)?;
     writeln!(
@@ -168,6 +250,13 @@ fn tool(out: &mut String, name: &str, t: &ToolSection, reachable: bool) -> fmt::
         show_duration(p.claim_ttl),
         show_duration(p.approval_ttl)
     )?;
+    if let Some((count, window)) = p.max_operations {
+        let window = show_duration(window);
+        writeln!(
+            out,
+            "max_operations = {{ count = {count}, window = \"{window}\" }}"
+        )?;
+    }
     for (currency, caps) in &p.caps {
         writeln!(out, "\n[tools.{}.caps.{currency}]", key(name))?;
         for (key, value) in [

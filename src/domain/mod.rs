@@ -18,6 +18,7 @@
 )]
 
 pub mod answer;
+pub mod arguments;
 pub mod attempt;
 mod draft;
 pub mod evidence;
@@ -40,6 +41,7 @@ pub mod review_event;
 mod step;
 pub mod text;
 pub mod tool_call;
+pub mod tool_result;
 pub mod transition;
 pub mod watch;
 

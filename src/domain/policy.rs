@@ -97,12 +97,32 @@ pub struct Caps {
     pub four_eyes_over: Option<i64>,
 }
 
+/// How a tool speaks of its effect. Read once with the configuration, hence static.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Words {
+    /// Its own word for `succeeded`: refunded, created, sent.
+    pub success: &'static str,
+    /// The result's name of the provider's object: `refund_id`, `ticket_id`.
+    pub object: &'static str,
+    /// What the effect is called in a sentence: refund, ticket, message.
+    pub noun: &'static str,
+}
+
+impl Words {
+    /// Those of `issue_refund`.
+    pub const REFUND: Self = Self {
+        success: "refunded",
+        object: "refund_id",
+        noun: "refund",
+    };
+}
+
 /// A tool's limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolPolicy {
     pub provider: ProviderName,
-    /// The tool's own word for `succeeded`: refunded, created, sent.
-    pub success_word: &'static str,
+    /// How the tool speaks of its effect.
+    pub words: Words,
     pub max_per_call: u32,
     pub max_per_operation: u32,
     pub backoff: Backoff,
@@ -117,6 +137,10 @@ pub struct ToolPolicy {
     pub approval_ttl: Duration,
     /// Per currency; once any is set, a currency without its own is rejected.
     pub caps: BTreeMap<Currency, Caps>,
+    /// Whether a lead approves every operation before anything is sent: its risk is high (R93, R98).
+    pub approve_all: bool,
+    /// Most operations opened within a window; for tools without money what `caps` are for others.
+    pub max_operations: Option<(u32, Duration)>,
 }
 
 impl ToolPolicy {
@@ -125,7 +149,7 @@ impl ToolPolicy {
     pub fn refund(provider: ProviderName) -> Self {
         Self {
             provider,
-            success_word: "refunded",
+            words: Words::REFUND,
             max_per_call: 3,
             max_per_operation: 6,
             backoff: Backoff {
@@ -142,6 +166,8 @@ impl ToolPolicy {
             claim_ttl: Duration::from_mins(15),
             approval_ttl: Duration::from_hours(24),
             caps: BTreeMap::new(),
+            approve_all: false,
+            max_operations: None,
         }
     }
 }

@@ -191,7 +191,6 @@ fn may_authorise(
         .count();
     let max_per_call = usize::try_from(terms.policy.max_per_call).unwrap_or(usize::MAX);
     let may_have_left = op.attempts.iter().any(Attempt::may_have_left);
-    let undetermined = op.attempts.iter().any(Attempt::undetermined);
     let refusal = if !f.clock {
         Some(Refusal::ClockAlarm)
     } else if row.status != Status::Open {
@@ -217,9 +216,7 @@ fn may_authorise(
         Some(Refusal::KeyExpired)
     } else {
         match terms.profile.kind {
-            ProviderKind::Lookup if undetermined && row.verdict != Some(Verdict::Absent) => {
-                Some(Refusal::LookupFirst)
-            }
+            kind @ ProviderKind::Lookup if op.needs_search(kind) => Some(Refusal::LookupFirst),
             ProviderKind::None if may_have_left => Some(Refusal::OperationSpent),
             ProviderKind::Keyed | ProviderKind::Lookup | ProviderKind::None => None,
         }

@@ -6,8 +6,9 @@
 use super::row::micros;
 use crate::domain::Instant;
 use crate::domain::evidence::Verdict;
-use crate::domain::ids::{ChargeId, OperationId, PaymentId, ProviderRef, ReviewerName};
+use crate::domain::ids::{ChargeId, OperationId, OrderId, PaymentId, ProviderRef, ReviewerName};
 use crate::domain::key::hex_digest;
+use crate::domain::money::Currency;
 use crate::domain::operation::{OperationRow, Proposal};
 use crate::domain::outcome::OutcomeClass;
 use crate::domain::text::SafeText;
@@ -69,9 +70,12 @@ pub(super) fn row_digest(row: &OperationRow) -> String {
     put("operation_id", Some(row.id.as_str()));
     put("tool", Some(row.tool.as_str()));
     put("identity", Some(row.identity.as_str()));
-    put("order_id", Some(row.order_id.as_str()));
-    put("amount_cents", Some(&row.money.minor().to_string()));
-    put("currency", Some(row.money.currency().as_str()));
+    put("order_id", row.order_id.as_ref().map(OrderId::as_str));
+    put(
+        "amount_cents",
+        row.minor().map(|minor| minor.to_string()).as_deref(),
+    );
+    put("currency", row.currency().as_ref().map(Currency::as_str));
     put("provider", Some(row.provider.as_str()));
     put("payment", row.payment.as_ref().map(PaymentId::as_str));
     put("charge", row.charge.as_ref().map(ChargeId::as_str));

@@ -76,14 +76,27 @@ async fn find(
     found.as_ref().map(row::call).transpose()
 }
 
+/// The arguments of an operation's first call.
+pub(super) const FIRST_ARGUMENTS: &str =
+    "SELECT arguments FROM tool_calls INDEXED BY tool_calls_by_operation
+    WHERE operation_id = ?1 ORDER BY accepted_at LIMIT 1";
+
 /// An approved held row is driven as a call of its own.
 pub(super) async fn queue_approved(tx: &mut Tx<'_>, row: &OperationRow) -> Result<(), LedgerError> {
-    let arguments = format!(
-        r#"{{"amount_cents":{},"currency":"{}","order_id":{}}}"#,
-        row.money.minor(),
-        row.money.currency(),
-        to_json(&row.order_id)?
-    );
+    let arguments = match (row.money, &row.order_id, &row.payment) {
+        (Some(money), Some(order), Some(_)) => format!(
+            r#"{{"amount_cents":{},"currency":"{}","order_id":{}}}"#,
+            money.minor(),
+            money.currency(),
+            to_json(order)?
+        ),
+        // What was asked for stands in the call that opened the row.
+        _ => sqlx::query_scalar(FIRST_ARGUMENTS)
+            .bind(row.id.as_str())
+            .fetch_one(&mut *tx.conn)
+            .await
+            .map_err(store::failed)?,
+    };
     let agent = AgentName::parse(APPROVALS)
         .map_err(|e| LedgerError::Damaged(format!("{APPROVALS} {e}")))?;
     let call = NewCall {
@@ -369,7 +382,8 @@ pub(super) async fn finish(
     {
         op = step.op;
     }
-    let result = answer::of(&op.row);
+    let words = tx.terms(&op.row.tool)?.policy.words;
+    let result = answer::of(&op.row, words);
     store_answer(tx, &call.call.agent, &call.call.id, &result).await?;
     if drove {
         // Joined calls get their driver's answer.

@@ -6,7 +6,10 @@ use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions as _, Row as _, SqliteConnection};
 
 use super::open::MIGRATIONS;
-use super::{calls, counts, events, feeds, narrow, pages, read, report, review_list, watched};
+use super::{
+    calls, counts, events, feeds, narrow, operations, pages, read, report, review_list, store,
+    watched,
+};
 
 async fn empty() -> SqliteConnection {
     let options = SqliteConnectOptions::new().in_memory(true);
@@ -101,6 +104,32 @@ async fn an_engine_finds_its_calls_among_those_without_an_answer() {
             step.starts_with("SEARCH") && step.contains("tool_calls_waiting (state=?")
         });
         assert!(searched, "{sql}\n{plan:#?}");
+    }
+}
+
+/// Under the writer's lock: what a call may meet, what its tool began of late, and what an approved row was
+/// asked for.
+#[tokio::test]
+async fn a_row_is_opened_by_the_indexes_of_order_payment_identity_and_tool() {
+    let mut conn = empty().await;
+    for (sql, indexes) in [
+        (
+            store::ORDER_ROWS,
+            &[
+                "operations_by_order (",
+                "operations_by_payment (",
+                "operations_by_identity (",
+            ][..],
+        ),
+        (operations::COUNT_SINCE, &["operations_by_tool ("]),
+        (calls::FIRST_ARGUMENTS, &["tool_calls_by_operation ("]),
+    ] {
+        let plan = plan(&mut conn, sql).await;
+        assert_eq!(scans(&plan), Vec::<&String>::new(), "{sql}\n{plan:#?}");
+        for index in indexes {
+            let searched = |s: &String| s.starts_with("SEARCH") && s.contains(index);
+            assert!(plan.iter().any(searched), "{sql}\n{plan:#?}");
+        }
     }
 }
 

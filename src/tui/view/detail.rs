@@ -145,9 +145,10 @@ fn head(model: &Model, view: &DetailView, out: &mut Vec<Spans>) {
         span(
             theme,
             Role::Strong,
-            format!(" {}", format::money(row.money)),
+            row.money
+                .map_or_else(String::new, |m| format!(" {} ", format::money(m))),
         ),
-        span(theme, Role::Text, format!("  order {}  ", row.order_id)),
+        span(theme, Role::Text, format!(" {}  ", row.subject())),
         span(theme, role, status),
     ];
     if !why.is_empty() {

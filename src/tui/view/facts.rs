@@ -40,13 +40,24 @@ fn facts_of(model: &Model, view: &DetailView) -> Vec<(&'static str, Vec<String>)
     let (now, stamp) = (model.now, model.stamp());
     let mut out = Vec::new();
     let mut what = vec![row.tool.to_string(), row.provider.to_string()];
-    what.push(format!("{} minor units", row.money.minor()));
+    if let Some(minor) = row.minor() {
+        what.push(format!("{minor} minor units"));
+    }
+    if row.order_id.is_none() {
+        what.push(row.subject());
+    }
     out.push(("tool", what));
+    let noun = model.noun(&row.tool);
     let mut payment: Vec<String> = row.payment.iter().map(ToString::to_string).collect();
     payment.extend(row.charge.iter().map(ToString::to_string));
-    payment.extend(row.provider_ref.iter().map(|r| format!("refund {r}")));
+    payment.extend(row.provider_ref.iter().map(|r| format!("{noun} {r}")));
+    let name = if row.payment.is_some() {
+        "payment"
+    } else {
+        "object"
+    };
     if !payment.is_empty() {
-        out.push(("payment", payment));
+        out.push((name, payment));
     }
     let mut key = vec![format!("{} old", format::age(row.key_created_at, now))];
     if let Some(at) = row.key_expires_at.filter(|_| !row.status.is_closed()) {
@@ -249,8 +260,8 @@ fn compared(
     object: &ProviderObject,
     ellipsis: &str,
 ) -> [(&'static str, String, bool); 3] {
-    let amount = format::minor(object.amount_minor, object.currency);
-    let same = object.amount_minor == row.money.minor() && object.currency == row.money.currency();
+    let amount = format::told(object, "none");
+    let same = row.same_money(object.amount_minor, object.currency);
     let payment = object.payment.as_ref();
     let owner = object.operation.as_ref();
     let none = || "none".to_owned();
