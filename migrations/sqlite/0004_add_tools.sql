@@ -13,3 +13,6 @@ DROP INDEX operations_unknown;
 CREATE INDEX operations_by_amount ON operations (status, coalesce(amount_cents, 0), created_at);
 CREATE INDEX operations_by_order_name ON operations (status, coalesce(order_id, ''), created_at);
 CREATE INDEX operations_unknown ON operations (unknown_at, -coalesce(amount_cents, 0)) WHERE status = 'unknown';
+
+-- What an agent asked of a tool before, newest first: equal calls in a row are stopped.
+CREATE INDEX tool_calls_by_agent ON tool_calls (agent, tool, accepted_at);

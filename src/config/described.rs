@@ -72,7 +72,7 @@ pub(super) const PROVIDER: [&str; 18] = [
 ];
 
 /// The keys of a description that stands in its tool's section.
-pub(super) const KEYS: [&str; 14] = [
+pub(super) const KEYS: [&str; 15] = [
     "about",
     "risk",
     "success_word",
@@ -87,6 +87,7 @@ pub(super) const KEYS: [&str; 14] = [
     "key_header",
     "outcomes",
     "lookup",
+    "delivers",
 ];
 
 pub(super) fn provider(mut s: Section<'_>) -> Result<ProviderSection, ConfigError> {
@@ -172,11 +173,15 @@ fn profile(s: &mut Section<'_>) -> Result<Profile, ConfigError> {
         ("lookup_lag", &mut profile.lookup_lag, Duration::ZERO, MONTH),
     ] {
         let given = s.take(key);
-        if key == "retention" && given.is_none() && kind == ProviderKind::Keyed {
+        let keyed = key != "retention" || kind == ProviderKind::Keyed;
+        if key == "retention" && given.is_none() && keyed {
             return Err(s.error(
                 "states no retention",
                 "add retention: how long it keeps idempotency keys",
             ));
+        }
+        if let Some(v) = given.as_ref().filter(|_| !keyed) {
+            return Err(v.error("is of no use: the provider honours no keys", "remove it"));
         }
         if let Some(v) = given {
             *target = v.duration(least..=most)?;

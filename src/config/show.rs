@@ -9,6 +9,7 @@ use super::{
     ToolSection, WebhookAt, show_duration, show_rate,
 };
 use crate::domain::policy::{Profile, ProviderKind, Repeat};
+use crate::domain::recovery::CLASSES;
 
 /// Everything, defaults included.
 pub(super) fn toml(config: &Config) -> String {
@@ -90,7 +91,10 @@ fn provider(out: &mut String, name: &str, p: &ProviderSection) -> fmt::Result {
         ("settle_time", f.settle_time),
         ("lookup_lag", f.lookup_lag),
     ] {
-        writeln!(out, "{key} = \"{}\"", show_duration(value))?;
+        // Where no key is honoured, none runs out, and the file says nothing of it.
+        if key != "retention" || f.kind == ProviderKind::Keyed {
+            writeln!(out, "{key} = \"{}\"", show_duration(value))?;
+        }
     }
     writeln!(out, "rate = \"{}\"", show_rate(f.rate))?;
     writeln!(out, "read_rate = \"{}\"", show_rate(f.read_rate))?;
@@ -238,6 +242,20 @@ fn tool(out: &mut String, name: &str, t: &ToolSection, reachable: bool) -> fmt::
         show_duration(p.backoff.cap)
     )?;
     writeln!(out, "rate = \"{}\"", show_rate(p.rate))?;
+    if let Some(most) = p.max_identical_calls {
+        writeln!(out, "max_identical_calls = {most}")?;
+    }
+    if t.described.is_none() && !p.recovery.is_default() {
+        let branches = CLASSES.iter().map(|class| {
+            let branch = p.recovery.branch(*class, ProviderKind::Keyed);
+            format!("{class} = \"{}\"", branch.as_str())
+        });
+        writeln!(
+            out,
+            "recovery = {{ {} }}",
+            branches.collect::<Vec<_>>().join(", ")
+        )?;
+    }
     let repeat = match p.repeat {
         Repeat::Answer => "answer",
         Repeat::Open => "open",

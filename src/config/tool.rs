@@ -1,5 +1,6 @@
 //! `[tools.NAME]`: what an agent may ask for, and how often.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::read::{Section, Value};
@@ -7,11 +8,13 @@ use super::sections::{HOUR, MONTH, MS, REFUND, SECOND, STRIPE};
 use super::{Config, ConfigError, DescribedTool, ProviderType, ToolSection, check, described};
 use crate::domain::ids::ProviderName;
 use crate::domain::money::{Currency, MAX_MINOR};
-use crate::domain::policy::{Backoff, Caps, Repeat, ToolPolicy};
+use crate::domain::policy::{Backoff, Caps, ProviderKind, Repeat, ToolPolicy};
+use crate::domain::recovery::Recovery;
 use crate::domain::text::TextError;
+use crate::tool::Tool;
 use crate::tool::description::Risk;
 
-const KNOWN: [&str; 13] = [
+const KNOWN: [&str; 14] = [
     "provider",
     "max_per_call",
     "max_per_operation",
@@ -23,11 +26,10 @@ const KNOWN: [&str; 13] = [
     "approval_ttl",
     "caps",
     "max_operations",
+    "max_identical_calls",
     "description",
     "recovery",
 ];
-/// Not enforced by this version.
-const LATER: [&str; 1] = ["max_identical_calls"];
 
 pub(super) fn read(
     mut s: Section<'_>,
@@ -37,8 +39,7 @@ pub(super) fn read(
     let (provider, described) = wire(&mut s, name, config)?;
     let mut p = ToolPolicy::refund(provider);
     if let Some(described) = &described {
-        p.words = described.tool.words();
-        p.approve_all = described.tool.description().risk == Risk::High;
+        says(&mut p, &described.tool);
     }
     if let Some(v) = s.take("max_per_call") {
         p.max_per_call = v.count(100)?;
@@ -78,20 +79,40 @@ pub(super) fn read(
             }
         }
     }
-    if let Some(v) = s.take("max_operations") {
-        p.max_operations = Some(operations(&v)?);
+    if let Some(v) = s.take("recovery") {
+        p.recovery = recovery(&v, config, &p.provider)?;
     }
+    counts(&mut s, &mut p)?;
     check::attempts(&p, &s)?;
     let keys = if described.is_some() {
         &described::KEYS[..]
     } else {
         &[]
     };
-    s.finish(&[&KNOWN[..], keys].concat(), &LATER)?;
+    s.finish(&[&KNOWN[..], keys].concat(), &[])?;
     Ok(ToolSection {
         policy: p,
         described,
     })
+}
+
+/// What of the limits the description decides.
+fn says(p: &mut ToolPolicy, tool: &Tool) {
+    p.words = tool.words();
+    p.delivers = tool.description().delivers;
+    p.recovery = tool.recovery().clone();
+    p.approve_all = tool.description().risk == Risk::High;
+}
+
+/// Limits that are counts of calls and operations.
+fn counts(s: &mut Section<'_>, p: &mut ToolPolicy) -> Result<(), ConfigError> {
+    if let Some(v) = s.take("max_identical_calls") {
+        p.max_identical_calls = Some(v.count(1000)?);
+    }
+    if let Some(v) = s.take("max_operations") {
+        p.max_operations = Some(operations(&v)?);
+    }
+    Ok(())
 }
 
 /// Who carries it out, and how it is described: refunds by a provider of kind stripe, whose wire is the
@@ -137,6 +158,26 @@ fn wire(
             Ok((provider, Some(described)))
         }
     }
+}
+
+/// The table of a tool whose wire is the program's own; described ones read it with their description.
+fn recovery(
+    v: &Value<'_>,
+    config: &Config,
+    provider: &ProviderName,
+) -> Result<Recovery, ConfigError> {
+    let table = v.table()?.take_all();
+    let mut named = BTreeMap::new();
+    for (class, branch) in &table {
+        named.insert(class.clone(), branch.text()?.to_owned());
+    }
+    let kind = config.providers.get(provider).map(|p| p.profile.kind);
+    Recovery::new(&named, kind.unwrap_or(ProviderKind::Keyed), true).map_err(|what| {
+        v.error(
+            what,
+            "name every class, with the protocol's branch or a stricter one",
+        )
+    })
 }
 
 /// So many operations within a window.

@@ -36,6 +36,7 @@ pub mod outcome;
 pub mod policy;
 pub mod profile;
 pub mod provider_event;
+pub mod recovery;
 pub mod report;
 pub mod review_event;
 mod step;

@@ -12,7 +12,7 @@ use super::ids::{
 use super::key::IdempotencyKey;
 use super::money::{Currency, Money};
 use super::outcome::OutcomeClass;
-use super::profile::ProviderKind;
+use super::policy::Terms;
 use super::text::SafeText;
 
 /// Where an operation stands. `open → succeeded | failed | unknown`, `unknown → succeeded | failed`;
@@ -419,11 +419,11 @@ impl Operation {
                 .is_some_and(|r| r.already_refunded)
     }
 
-    /// Whether a provider without keys has to be asked what exists before anything more is sent to it: an
+    /// Whether a provider (without keys, unless the tool is stricter) has to be asked what exists before anything more is sent to it: an
     /// attempt may have had an effect, and no complete search says that it had none (R76, R77, R81).
     #[must_use]
-    pub fn needs_search(&self, kind: ProviderKind) -> bool {
-        kind == ProviderKind::Lookup
+    pub fn needs_search(&self, terms: &Terms) -> bool {
+        terms.searches_first()
             && self.row.status == Status::Open
             && self.row.provider_ref.is_none()
             && self.row.verdict != Some(Verdict::Absent)

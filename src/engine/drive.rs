@@ -57,7 +57,7 @@ pub(super) async fn drive(job: &Job<'_>, op: Operation) -> Result<Driven, Ledger
             }
             read_at = shared.now();
         }
-        let after = if op.needs_lookup() || op.needs_search(job.terms.profile.kind) {
+        let after = if op.needs_lookup() || op.needs_search(job.terms) {
             look_up(job, &mut op).await?
         } else {
             attempt(job, &mut op, tries).await?
@@ -161,7 +161,7 @@ async fn attempt(job: &Job<'_>, op: &mut Operation, tries: u32) -> Result<After,
                     counts: false,
                 },
                 // What the lost answer was about can be found as soon as searches show it (R81).
-                Next::EndCall if op.needs_search(job.terms.profile.kind) => After::Again {
+                Next::EndCall if op.needs_search(job.terms) => After::Again {
                     wait: job.terms.profile.lookup_lag,
                     counts: false,
                 },

@@ -360,6 +360,9 @@ async fn carry(
                 follow(job, operation).await?;
                 return Ok(left(ledger.finish_call(job.call).await?));
             }
+            Drive::Broken(answer) => {
+                return Ok(left(ledger.answer_call(job.call, *answer).await?));
+            }
             Drive::Mine(op) => {
                 // The row's own provider, whatever the tool is configured for by now (I3).
                 let Some(provider) = shared.deps.providers.get(&op.row.provider) else {

@@ -145,6 +145,8 @@ pub enum Drive {
     Joined,
     /// Closed, unknown or held: nothing is left to drive.
     Settled,
+    /// It is one equal call too many (R96): nothing is sent for it, and this is its answer.
+    Broken(Box<ToolResult>),
 }
 
 /// A tool's shared state.

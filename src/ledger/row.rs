@@ -103,6 +103,9 @@ impl Columns<'_> {
 pub(super) fn operation(row: &SqliteRow) -> Result<OperationRow, LedgerError> {
     let c = Columns(row);
     let money = match c.opt("amount_cents", Columns::int)? {
+        None if !c.is_null("currency")? => {
+            return Err(damaged("amount_cents", "is empty beside a currency"));
+        }
         None => None,
         Some(minor) => Some(
             Money::from_minor(minor, c.word("currency")?)

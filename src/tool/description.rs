@@ -51,6 +51,9 @@ pub struct Description {
     pub key_header: Option<String>,
     pub outcomes: Vec<OutcomePart>,
     pub lookup: Option<LookupPart>,
+    /// Whether the effect is itself a delivery: sent and delivered are then two facts (R82).
+    #[serde(default)]
+    pub delivers: bool,
     /// Outcome class → recovery branch, where it is stricter than the protocol.
     #[serde(default)]
     pub recovery: BTreeMap<String, String>,

@@ -19,6 +19,7 @@ use std::collections::BTreeSet;
 
 use crate::domain::ids::OperationId;
 use crate::domain::policy::{ProviderKind, Words};
+use crate::domain::recovery::Recovery;
 use crate::domain::tool_result::RESERVED;
 use description::{Description, LookupPart};
 use reply::Rule;
@@ -50,6 +51,7 @@ pub struct Tool {
     rules: Vec<Rule>,
     lookup: Option<reply::Lookup>,
     words: Words,
+    recovery: Recovery,
 }
 
 impl PartialEq for Tool {
@@ -83,7 +85,8 @@ impl Tool {
             .map(|part| reply::Lookup::new(part, text.amount.is_some()))
             .transpose()
             .map_err(|e| format!("lookup {e}"))?;
-        let tool = Self {
+        let mut tool = Self {
+            recovery: Recovery::default(),
             schema,
             known,
             rules,
@@ -92,6 +95,7 @@ impl Tool {
             text,
         };
         tool.templates(kind)?;
+        tool.recovery = Recovery::new(&tool.text.recovery, kind, tool.lookup.is_some())?;
         Ok(tool)
     }
 
@@ -111,6 +115,12 @@ impl Tool {
     #[must_use]
     pub fn words(&self) -> Words {
         self.words
+    }
+
+    /// Its own recovery branches.
+    #[must_use]
+    pub fn recovery(&self) -> &Recovery {
+        &self.recovery
     }
 
     /// How its replies are read.

@@ -88,7 +88,7 @@ fn a_description_that_cannot_be_kept_is_refused_r63() {
         ("$.ticket.id", "$.[", "JSONPath"),
         ("more = \"$.next_page\"", "absent = [500]", "absent"),
         ("?external_id={{ operation_id }}", "?all=1", "operation_id"),
-        ("risk = \"low\"", "risk = \"none\"", "risk"),
+        ("risk = \"low\"", "risk = \"none\"", "none"),
         (
             "noun = \"ticket\"",
             "noun = \"ticket\"\nretries = 3",

@@ -2,6 +2,7 @@
 
 use samekey::domain::operation::Status;
 use samekey::domain::tool_call::{RejectClass, ToolResult};
+use samekey::simulator::Trouble;
 use serde_json::json;
 
 use crate::kit::Room;
@@ -48,4 +49,53 @@ async fn a_tool_of_high_risk_is_held_r93_r98() {
     let row = room.only().await.op.row;
     assert!(row.held && row.status == Status::Open);
     assert_eq!(room.services.creates(), 0);
+}
+
+fn refused(result: &ToolResult) -> bool {
+    matches!(
+        result,
+        ToolResult::Rejected {
+            class: RejectClass::RateLimited,
+            ..
+        }
+    )
+}
+
+/// R96, M45: an agent that asks for the same refused thing again and again is answered without sending from
+/// the sixth time on, by whichever engine; another question goes through, and starts the count again.
+#[tokio::test(flavor = "multi_thread")]
+async fn equal_calls_in_a_row_are_stopped_and_others_are_not_r96_m45() {
+    let room = Room::new().await;
+    let same = json!({ "customer": "a", "subject": "s", "text": "t" });
+    room.services.then(&[Trouble::Refused; 12]);
+    for n in 0..5 {
+        let told = room.ask("create_ticket", &format!("t{n}"), &same).await;
+        assert_eq!(told.status(), "failed");
+    }
+    for n in 5..8 {
+        let told = room.ask("create_ticket", &format!("t{n}"), &same).await;
+        assert!(refused(&told), "{told:?}");
+    }
+    assert_eq!(
+        room.services.creates(),
+        5,
+        "call 6 and what follows send nothing"
+    );
+    let other = json!({ "customer": "a", "subject": "another", "text": "t" });
+    let told = room.ask("create_ticket", "o1", &other).await;
+    assert_eq!((told.status(), room.services.creates()), ("failed", 6));
+    let told = room.ask("create_ticket", "t9", &same).await;
+    assert_eq!((told.status(), room.services.creates()), ("failed", 7));
+}
+
+/// R96: many different calls are no avalanche of equal ones.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_of_different_calls_is_not_stopped_r96() {
+    let room = Room::with("max_identical_calls = 2").await;
+    for n in 0..8 {
+        let ticket = json!({ "customer": "a", "subject": format!("s{n}"), "text": "t" });
+        let made = room.ask("create_ticket", &format!("t{n}"), &ticket).await;
+        assert_eq!(made.status(), "created");
+    }
+    assert_eq!(room.services.tickets().len(), 8);
 }

@@ -1,7 +1,10 @@
 //! `send_message` over a channel that honours no keys and cannot be searched.
 
+use samekey::domain::evidence::{ObjectStatus, ProviderObject, Source};
+use samekey::domain::ids::Actor;
 use samekey::domain::operation::{Status, UnknownReason};
-use samekey::domain::tool_call::ToolResult;
+use samekey::domain::tool_call::{Delivery, ToolResult};
+use samekey::domain::transition::{Event, Lookup, Observed};
 use samekey::simulator::Trouble;
 use serde_json::{Value, json};
 
@@ -62,4 +65,58 @@ async fn a_lost_answer_is_never_sent_again_f34_f39_r86_r87() {
         }
         assert_eq!(room.services.creates(), 1, "{trouble:?}");
     }
+}
+
+/// R82, R85, R86, R88, M42: sent and delivered are two facts. In doubt the call stays `delivery_unknown`,
+/// whoever reads its answer; what shows up later ends the doubt, and nothing is sent again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_delivery_in_doubt_stays_so_until_evidence_ends_it_r82_r86_m42() {
+    let room = Room::new().await;
+    room.services.then(&[Trouble::TimeoutAfter]);
+    room.ask("send_message", "m1", &message()).await;
+    let agent = "northwind".parse().expect("an agent");
+    let id = "m1".parse().expect("a call id");
+    let known = async || {
+        let call = room.ledger.call(&agent, &id).await.expect("read");
+        call.expect("known")
+    };
+    assert_eq!(known().await.delivery, Delivery::DeliveryUnknown);
+    room.ledger.delivered(&agent, &id).await.expect("noted");
+    assert_eq!(
+        known().await.delivery,
+        Delivery::DeliveryUnknown,
+        "whoever reads the answer says nothing of the message"
+    );
+    let row = room.only().await.op.row;
+    let made = &room.services.messages()[0];
+    let object = ProviderObject {
+        id: made.id.parse().expect("an id"),
+        operation: Some(row.id.clone()),
+        payment: None,
+        charge: None,
+        amount_minor: None,
+        currency: None,
+        status: ObjectStatus::Succeeded,
+        created_at: row.updated_at,
+        failure_reason: None,
+    };
+    let observed = Observed {
+        source: Source::Reconciler,
+        actor: Actor::Reconciler,
+        seen: Lookup::One {
+            object,
+            taken: false,
+        },
+    };
+    let event = Event::Observed(observed);
+    let done = room.ledger.apply(&row.id, event).await.expect("written");
+    done.expect("it is news");
+    let call = known().await;
+    assert_eq!(call.delivery, Delivery::Delivered);
+    assert!(
+        call.accepted_at <= call.executed_at.expect("executed"),
+        "R85"
+    );
+    assert!(call.executed_at <= call.delivered_at, "R85");
+    assert_eq!(room.services.creates(), 1);
 }

@@ -7,6 +7,7 @@
 mod calls;
 mod checking;
 mod counts;
+mod deliveries;
 mod events;
 mod feeds;
 mod files;

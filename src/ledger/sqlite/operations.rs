@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use serde_json::json;
 use sqlx::Row;
+use sqlx::sqlite::SqliteRow;
 
-use super::{Tx, calls, limits, notices, store};
+use super::{Tx, calls, deliveries, limits, notices, store};
 use crate::domain::attempt::Attempt;
 use crate::domain::ids::{Actor, AgentName, CallId, OperationId, OrderId, PaymentId};
 use crate::domain::key::hex_digest;
@@ -48,6 +49,9 @@ pub(super) async fn open(
     let mark = new.mark.parse().unwrap_or(0);
     if store::changed_since(tx.conn, &rows, mark).await? {
         return Ok(Opening::Changed);
+    }
+    if let Some(answer) = calls::broken(tx, call).await? {
+        return Ok(Opening::Answer(Box::new(answer)));
     }
     let opened = opened_within(tx, &new).await?;
     if let Err(answer) = opening::check(&rows, args, resolved, policy, opened) {
@@ -200,6 +204,21 @@ async fn loaded(tx: &mut Tx<'_>, id: &OperationId) -> Result<Operation, LedgerEr
         .ok_or_else(|| LedgerError::Damaged(format!("operation {id} is gone")))
 }
 
+/// The answer of a call that would send on an open row, but is one equal call too many (R96). A call that
+/// has sent already is none.
+async fn once_too_often(
+    tx: &mut Tx<'_>,
+    op: &Operation,
+    call: &LeasedCall,
+) -> Result<Option<ToolResult>, LedgerError> {
+    let ours = |a: &Attempt| a.call == call.call.id && a.agent == call.call.agent;
+    let sends = op.row.attempts > 0 && op.row.status == Status::Open;
+    if !sends || op.attempts.iter().any(ours) {
+        return Ok(None);
+    }
+    calls::broken(tx, call).await
+}
+
 /// Takes the row for this call, or joins whoever has it.
 pub(super) async fn drive(
     tx: &mut Tx<'_>,
@@ -211,6 +230,9 @@ pub(super) async fn drive(
     if !calls::mine(tx, call).await? {
         // A lost lease joins: it must not stand in the way of whoever has the call now (F42).
         return Ok(Drive::Joined);
+    }
+    if let Some(answer) = once_too_often(tx, &op, call).await? {
+        return Ok(Drive::Broken(Box::new(answer)));
     }
     calls::link(tx, call, id).await?;
     let row = &op.row;
@@ -224,16 +246,15 @@ pub(super) async fn drive(
             .fetch_optional(&mut *tx.conn)
             .await
             .map_err(store::failed)?;
-    let now = micros(tx.now);
-    if let Some(holder) = holder {
-        let until: i64 = holder.get("until");
+    let other = |holder: &SqliteRow| {
         let same_call = holder.get::<String, _>("agent") == call.call.agent.as_str()
             && holder.get::<String, _>("call_id") == call.call.id.as_str();
         let same_engine = holder.get::<String, _>("engine") == call.engine.as_str();
-        if until > now && !(same_call && same_engine) {
-            calls::set_joined(tx, call, true).await?;
-            return Ok(Drive::Joined);
-        }
+        holder.get::<i64, _>("until") > micros(tx.now) && !(same_call && same_engine)
+    };
+    if holder.as_ref().is_some_and(other) {
+        calls::set_joined(tx, call, true).await?;
+        return Ok(Drive::Joined);
     }
     if op.in_flight() {
         // Its driver is gone: what it sent has no outcome of its own.
@@ -477,6 +498,7 @@ pub(super) async fn step(tx: &mut Tx<'_>, op: &Operation, event: &Event) -> Appl
             <= 1
     );
     store::save(tx, op, &step).await?;
+    deliveries::ended(tx, op, &step.op.row).await?;
     if step.next == Next::Due {
         calls::queue_approved(tx, &step.op.row).await?;
     }

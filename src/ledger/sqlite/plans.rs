@@ -123,6 +123,7 @@ async fn a_row_is_opened_by_the_indexes_of_order_payment_identity_and_tool() {
         ),
         (operations::COUNT_SINCE, &["operations_by_tool ("]),
         (calls::FIRST_ARGUMENTS, &["tool_calls_by_operation ("]),
+        (calls::LATEST, &["tool_calls_by_agent ("]),
     ] {
         let plan = plan(&mut conn, sql).await;
         assert_eq!(scans(&plan), Vec::<&String>::new(), "{sql}\n{plan:#?}");

@@ -12,7 +12,6 @@ use crate::domain::arguments::Arguments;
 use crate::domain::ids::{AgentName, CallId, OperationId, PaymentId, ToolName};
 use crate::domain::opening;
 use crate::domain::operation::OperationRow;
-use crate::domain::policy::ProviderKind;
 use crate::domain::tool_call::ToolCall;
 use crate::domain::{earlier, later};
 use crate::ledger::row::{self, Columns, micros};
@@ -174,7 +173,7 @@ pub(super) async fn sweepable(inner: &Arc<Inner>) -> Result<Vec<OperationId>, Le
     let lookups: Vec<&ToolName> = inner
         .terms
         .iter()
-        .filter(|(_, terms)| terms.profile.kind == ProviderKind::Lookup)
+        .filter(|(_, terms)| terms.searches_first())
         .map(|(tool, _)| tool)
         .collect();
     let rows = sqlx::query(SWEEPABLE)
