@@ -12,7 +12,7 @@ mod kit;
 use kit::*;
 use samekey::domain::operation::{OperationRow, Status};
 use samekey::engine::{EngineHealth, EngineState};
-use samekey::tui::effect::Effect;
+use samekey::tui::effect::{Beside, Effect};
 use samekey::tui::format::Times;
 use samekey::tui::message::{Counts, Filter, Message, Sort, Tab};
 use samekey::tui::model::Focus;
@@ -67,16 +67,64 @@ fn an_answer_for_an_old_list_changes_nothing_u27() {
             rows: many(3),
             ..Default::default()
         },
-        counts: counts(),
         others: Vec::new(),
-        review: None,
         tools: std::collections::BTreeMap::new(),
-        engines: samekey::tui::message::Engines::default(),
-        standing: Vec::new(),
+        around: None,
     };
     stage.give(Message::Loaded(Box::new(loaded)));
     assert!(stage.model.list.entries().is_empty());
     assert_eq!(stage.model.revision, revision, "nothing to draw either");
+}
+
+/// A person waits for the list, so that a key asks for nothing else; what is around it follows, and what
+/// an older question brought of that is not lost, nor does it push newer figures aside.
+#[test]
+fn a_key_that_begins_a_list_asks_for_the_list_alone_and_no_count_is_lost() {
+    let mut stage = Stage::open(SIZE, mixed_rows());
+    stage.deaf = true;
+    stage.give(Message::LedgerChanged);
+    assert!(!stage.model.waits(), "what is read anew holds up no frame");
+    stage.keys("3");
+    assert!(
+        stage.model.waits(),
+        "the list and its frame belong together"
+    );
+    let beside: Vec<Beside> = stage
+        .waiting
+        .drain(..)
+        .filter_map(|effect| match effect {
+            Effect::Load(load) => Some(load.beside),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(beside, [Beside::Around, Beside::Nothing]);
+    let counted = |unknown, as_of| {
+        Message::Loaded(Box::new(samekey::tui::message::Loaded {
+            generation: 0,
+            as_of,
+            page: samekey::tui::message::Page::default(),
+            others: Vec::new(),
+            tools: std::collections::BTreeMap::new(),
+            around: Some(samekey::tui::message::Around {
+                counts: samekey::tui::message::Counts {
+                    unknown,
+                    ..counts()
+                },
+                review: None,
+                engines: samekey::tui::message::Engines::default(),
+                standing: Vec::new(),
+            }),
+        }))
+    };
+    let unknown = |stage: &Stage| stage.model.counts.map(|c| c.unknown);
+    stage.give(counted(77, now() + chrono::Duration::seconds(1)));
+    assert_eq!(unknown(&stage), Some(77));
+    assert!(
+        stage.model.reading.in_flight,
+        "the new list is still waited for"
+    );
+    stage.give(counted(5, now()));
+    assert_eq!(unknown(&stage), Some(77), "older than what is known");
 }
 
 /// A reading that found nothing within its budget.
@@ -89,12 +137,9 @@ fn nothing_so_far(load: &samekey::tui::effect::Load) -> Message {
             more: true,
             next: Some(samekey::ledger::Mark::default()),
         },
-        counts: counts(),
         others: Vec::new(),
-        review: None,
         tools: std::collections::BTreeMap::new(),
-        engines: samekey::tui::message::Engines::default(),
-        standing: Vec::new(),
+        around: None,
     }))
 }
 

@@ -18,7 +18,7 @@ use tokio::sync::{Mutex, Semaphore, mpsc};
 use super::action::{Frozen, Wish};
 use super::board::{Asking, BoardQuery};
 use super::message::{
-    DetailView, Edge, Engines, Failure, Loaded, Message, PageQuery, Standing, Told,
+    Around, DetailView, Edge, Engines, Failure, Loaded, Message, PageQuery, Standing, Told,
 };
 use crate::clock::Clock;
 use crate::domain::guard;
@@ -121,7 +121,18 @@ impl PartialEq for Query {
     }
 }
 
-/// One reading of everything the screen shows.
+/// How much is read beside the list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beside {
+    /// Nothing: a person waits for the list.
+    Nothing,
+    /// What is on the screen whatever its list is.
+    Around,
+    /// That, and the head of the review list, for the bell.
+    AroundAndReview,
+}
+
+/// One reading of what the screen shows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Load {
     pub generation: u64,
@@ -129,8 +140,7 @@ pub struct Load {
     /// Rows on the screen, which are read even where they left the page, each with the number of its
     /// last audit entry: only those that moved since are read.
     pub shown: Vec<(OperationId, i64)>,
-    /// Also read the head of the review list, for the bell.
-    pub review: bool,
+    pub beside: Beside,
 }
 
 /// A reading is not repeated where nothing was committed since; but some of it depends on the time
@@ -299,15 +309,9 @@ impl Runner {
     }
 
     async fn read(&self, load: Load, as_of: Instant) -> Result<Loaded, LedgerError> {
-        let present = self.ledger.page(&load.query.0);
         // What has nothing to do with each other is read at the same time.
-        let (counts, page, review, engines, standing) = tokio::try_join!(
-            self.ledger.counts(),
-            present,
-            self.review(load.review),
-            self.engines(),
-            self.standing(),
-        )?;
+        let (page, around) =
+            tokio::try_join!(self.ledger.page(&load.query.0), self.around(load.beside))?;
         let present: BTreeSet<&OperationId> = page.rows.iter().map(|l| &l.row.id).collect();
         let missing: Vec<(OperationId, i64)> = load
             .shown
@@ -328,14 +332,29 @@ impl Runner {
         Ok(Loaded {
             generation: load.generation,
             as_of,
-            counts,
+            page,
             others,
-            review,
             tools,
+            around,
+        })
+    }
+
+    async fn around(&self, beside: Beside) -> Result<Option<Around>, LedgerError> {
+        if beside == Beside::Nothing {
+            return Ok(None);
+        }
+        let (counts, review, engines, standing) = tokio::try_join!(
+            self.ledger.counts(),
+            self.review(beside == Beside::AroundAndReview),
+            self.engines(),
+            self.standing(),
+        )?;
+        Ok(Some(Around {
+            counts,
+            review,
             engines,
             standing,
-            page,
-        })
+        }))
     }
 
     /// The head of the review list, for the bell.

@@ -115,13 +115,20 @@ pub struct Loaded {
     /// When the reading began; nothing on the screen is younger.
     pub as_of: Instant,
     pub page: Page,
-    pub counts: Counts,
     /// Shown rows that are not in the page, as they are now; those that moved since they were read.
     pub others: Vec<OperationRow>,
-    /// The first ids of the review list, where asked for.
-    pub review: Option<Vec<OperationId>>,
     /// The terms of the tools on the screen, as far as they are configured here.
     pub tools: BTreeMap<ToolName, Terms>,
+    /// Where asked for.
+    pub around: Option<Around>,
+}
+
+/// What is on the screen whatever its list is.
+#[derive(Clone, Debug)]
+pub struct Around {
+    pub counts: Counts,
+    /// The first ids of the review list, where asked for.
+    pub review: Option<Vec<OperationId>>,
     /// Engines that live, of whatever process.
     pub engines: Engines,
     /// Tools that send nothing now, and why.

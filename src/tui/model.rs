@@ -205,6 +205,8 @@ pub struct Reading {
     /// Something changed meanwhile: read again at once.
     pub again: bool,
     pub as_of: Option<Instant>,
+    /// When what is around the list was read.
+    pub around_as_of: Option<Instant>,
     /// Why the last reading failed.
     pub problem: Option<String>,
     pub paused: bool,
@@ -445,15 +447,19 @@ impl Model {
         self.reading.in_flight || board.is_some_and(|b| self.boards.reading(b).in_flight)
     }
 
-    /// Whether an answer to what was asked last is on its way.
+    /// Whether what belongs on the screen after the last key is still on its way. What is read ahead, or
+    /// anew because something changed, is not waited for.
     #[must_use]
     pub fn waits(&self) -> bool {
-        let boards = &self.boards;
-        self.is_reading()
-            || self.list.fetching
-            || self.detail.in_flight
-            || boards.queue.list.fetching
-            || boards.audit.list.fetching
+        let list = match self.board {
+            None => self.list.awaits() || self.detail.in_flight,
+            Some(Board::Queue) => self.boards.queue.list.awaits(),
+            Some(Board::Audit) => self.boards.audit.list.awaits(),
+            Some(b @ (Board::Engine | Board::Report)) => {
+                self.boards.reading(b).as_of.is_none() && self.boards.reading(b).in_flight
+            }
+        };
+        list && self.reading.problem.is_none()
     }
 
     /// The tool under the cursor of the engine board.

@@ -135,7 +135,7 @@ pub struct List<R: Row = Listed> {
     above: Option<Mark>,
     below: Option<Mark>,
     /// A further page is on its way.
-    pub fetching: bool,
+    pub fetching: Option<Edge>,
     /// Something was read since the list was chosen.
     pub loaded: bool,
 }
@@ -157,7 +157,7 @@ impl<R: Row> Default for List<R> {
             more_below: false,
             above: None,
             below: None,
-            fetching: false,
+            fetching: None,
             loaded: false,
         }
     }
@@ -439,10 +439,16 @@ impl<R: Row> List<R> {
         self.step(isize::MAX);
     }
 
+    /// Whether what the cursor was sent to is still on its way: the first page, or the end.
+    #[must_use]
+    pub fn awaits(&self) -> bool {
+        !self.loaded || self.fetching == Some(Edge::Last)
+    }
+
     /// Which further rows are needed now, and behind what they begin.
     #[must_use]
     pub fn wants(&self) -> Option<Want<R::Id>> {
-        if self.fetching {
+        if self.fetching.is_some() {
             return None;
         }
         let index = self.index().unwrap_or(0);
@@ -466,7 +472,7 @@ impl<R: Row> List<R> {
 
     /// Takes further rows, in list order.
     pub fn extend(&mut self, edge: Edge, batch: Batch<R>) {
-        self.fetching = false;
+        self.fetching = None;
         let known: BTreeSet<R::Id> = self.ids().into_iter().collect();
         let Batch { rows, more, next } = batch;
         let fresh = rows

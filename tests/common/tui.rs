@@ -26,7 +26,7 @@ use samekey::domain::{Instant, earlier, later};
 use samekey::ledger::{AuditPage, AuditQuery, Audited, CallPage, CallQuery, ToolState};
 use samekey::tui::action::{Access, Ask, Asked, Level, Person, Subject, Target};
 use samekey::tui::board::{Asking, Board, BoardAnswer, BoardLoaded, BoardQuery, EngineView};
-use samekey::tui::effect::Effect;
+use samekey::tui::effect::{Beside, Effect};
 use samekey::tui::format::Times;
 use samekey::tui::keymap::{Key, Keymap};
 use samekey::tui::message::*;
@@ -573,6 +573,23 @@ impl Stage {
         }
     }
 
+    fn around(&self, review: bool) -> Around {
+        Around {
+            counts: self.counts,
+            review: review.then(|| {
+                let head = PageQuery {
+                    tab: Tab::Review,
+                    limit: 100,
+                    ..PageQuery::default()
+                };
+                let rows = self.page(&head).rows.into_iter();
+                rows.map(|l| l.row.id).collect()
+            }),
+            engines: Engines::default(),
+            standing: self.standing.clone(),
+        }
+    }
+
     fn answer(&self, effect: &Effect) -> Option<Message> {
         match effect {
             Effect::Load(load) => {
@@ -590,20 +607,10 @@ impl Stage {
                     generation: load.generation,
                     as_of: self.model.now,
                     page,
-                    counts: self.counts,
                     others,
-                    review: load.review.then(|| {
-                        let head = PageQuery {
-                            tab: Tab::Review,
-                            limit: 100,
-                            ..PageQuery::default()
-                        };
-                        let rows = self.page(&head).rows.into_iter();
-                        rows.map(|l| l.row.id).collect()
-                    }),
                     tools: BTreeMap::from([(name("issue_refund"), terms())]),
-                    engines: Engines::default(),
-                    standing: self.standing.clone(),
+                    around: (load.beside != Beside::Nothing)
+                        .then(|| self.around(load.beside == Beside::AroundAndReview)),
                 })))
             }
             Effect::More {

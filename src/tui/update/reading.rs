@@ -1,9 +1,9 @@
 //! What is read from the ledger, and how an answer gets on the screen.
 
 use super::super::action::LookedAt;
-use super::super::effect::{Effect, Load, Query};
+use super::super::effect::{Beside, Effect, Load, Query};
 use super::super::format;
-use super::super::message::{DetailView, Edge, Loaded, Page, PageQuery, Tab};
+use super::super::message::{Around, DetailView, Edge, Loaded, Page, PageQuery, Tab};
 use super::super::model::{Focus, Model};
 use super::super::selection::{List, SEARCH_ON, Want};
 use super::super::view::{detail_scroll_limit, layout};
@@ -17,14 +17,21 @@ const MOST_RUNG: usize = 10_000;
 
 /// Asks for a reading of everything on the screen; while one is on its way, for one more after it.
 pub fn request(model: &mut Model) -> Vec<Effect> {
-    let bell = bell_listens(model);
-    let mut effects = load(model, bell);
+    let mut effects = load_all(model);
     effects.extend(boards::request(model));
     effects
 }
 
-/// `review`: also the head of the review list, for the bell.
-fn load(model: &mut Model, review: bool) -> Vec<Effect> {
+fn load_all(model: &mut Model) -> Vec<Effect> {
+    let beside = if bell_listens(model) {
+        Beside::AroundAndReview
+    } else {
+        Beside::Around
+    };
+    load(model, beside)
+}
+
+fn load(model: &mut Model, beside: Beside) -> Vec<Effect> {
     if model.reading.in_flight {
         model.reading.again = true;
         return Vec::new();
@@ -40,7 +47,7 @@ fn load(model: &mut Model, review: bool) -> Vec<Effect> {
         generation: model.reading.generation,
         query: Box::new(Query(model.query())),
         shown,
-        review,
+        beside,
     })]
 }
 
@@ -75,36 +82,40 @@ pub fn begin(model: &mut Model, list: List) -> Vec<Effect> {
     model.reading.generation = model.reading.generation.wrapping_add(1);
     (model.reading.in_flight, model.reading.again) = (false, false);
     model.touch();
-    // The person waits for the list alone; the bell has time until the next reading.
-    let mut effects = load(model, false);
+    // The person waits for the list alone; the rest has time until the next reading.
+    let beside = if model.counts.is_some() {
+        Beside::Nothing
+    } else {
+        Beside::Around
+    };
+    let mut effects = load(model, beside);
     effects.extend(boards::request(model));
     effects
 }
 
 /// A reading arrived.
 pub fn loaded(model: &mut Model, loaded: Loaded) -> Vec<Effect> {
-    if loaded.generation != model.reading.generation {
-        return Vec::new();
+    let page = (loaded.generation == model.reading.generation).then_some(&loaded.page);
+    // What is around the list is true whatever the list became meanwhile.
+    let mut effects = match loaded.around {
+        Some(around) => take_around(model, around, loaded.as_of, page),
+        None => Vec::new(),
+    };
+    if page.is_none() {
+        return effects;
     }
     let reading = &mut model.reading;
     reading.in_flight = false;
     reading.as_of = Some(loaded.as_of);
     let recovered = reading.problem.take().is_some();
     model.now = model.now.max(loaded.as_of);
-    let refresh = model.refresh;
-    model.pulse.beat(&loaded.counts, loaded.as_of, refresh);
-    model.counts = Some(loaded.counts);
     model.tools.extend(loaded.tools);
-    model.engines = loaded.engines;
-    let rearranged = model.standing != loaded.standing;
-    model.standing = loaded.standing;
-    let mut effects = ring(model, loaded.review.as_deref(), &loaded.page);
     asking::notice_moves(model, as_they_are(&loaded.page, &loaded.others));
     let (before, locked) = (model.list.cursor().cloned(), model.holds_still());
     model
         .list
         .refresh(model.tab, loaded.page, loaded.others, locked, model.now);
-    if recovered || rearranged {
+    if recovered {
         refit(model);
     }
     if before.as_ref() != model.list.cursor() {
@@ -114,10 +125,36 @@ pub fn loaded(model: &mut Model, loaded: Loaded) -> Vec<Effect> {
     effects.extend(want_detail(model));
     effects.extend(want_more(model));
     if model.reading.again {
-        let bell = bell_listens(model);
-        effects.extend(load(model, bell));
+        effects.extend(load_all(model));
     }
     effects
+}
+
+/// What is on the screen whatever its list is. `page`: the list, where it is still the same one.
+fn take_around(
+    model: &mut Model,
+    around: Around,
+    as_of: Instant,
+    page: Option<&Page>,
+) -> Vec<Effect> {
+    if model
+        .reading
+        .around_as_of
+        .is_some_and(|known| known > as_of)
+    {
+        return Vec::new();
+    }
+    model.reading.around_as_of = Some(as_of);
+    let refresh = model.refresh;
+    model.pulse.beat(&around.counts, as_of, refresh);
+    model.counts = Some(around.counts);
+    model.engines = around.engines;
+    if model.standing != around.standing {
+        model.standing = around.standing;
+        refit(model);
+    }
+    model.touch();
+    ring(model, around.review.as_deref(), page)
 }
 
 /// What was read last is still so.
@@ -149,11 +186,13 @@ fn as_they_are(page: &Page, others: &[OperationRow]) -> Vec<(OperationId, Looked
 }
 
 /// One bell per row that newly needs review (U57: whether anybody looks is not known, so it rings).
-fn ring(model: &mut Model, review: Option<&[OperationId]>, page: &Page) -> Vec<Effect> {
-    let ids: Vec<OperationId> = match review {
-        Some(ids) => ids.to_vec(),
-        None if page_is_review(model) => page.rows.iter().map(|l| l.row.id.clone()).collect(),
-        None => return Vec::new(),
+fn ring(model: &mut Model, review: Option<&[OperationId]>, page: Option<&Page>) -> Vec<Effect> {
+    let ids: Vec<OperationId> = match (review, page) {
+        (Some(ids), _) => ids.to_vec(),
+        (None, Some(page)) if page_is_review(model) => {
+            page.rows.iter().map(|l| l.row.id.clone()).collect()
+        }
+        (None, _) => return Vec::new(),
     };
     let rung = &mut model.rung;
     if rung.ids.len() > MOST_RUNG {
@@ -211,7 +250,7 @@ pub fn want_last(model: &mut Model) -> Vec<Effect> {
 }
 
 fn more_rows(model: &mut Model, want: Want) -> Vec<Effect> {
-    model.list.fetching = true;
+    model.list.fetching = Some(want.edge);
     let query = model.query();
     let reversed = want.edge != Edge::Below;
     vec![Effect::More {
@@ -246,7 +285,7 @@ pub fn more(
             effects
         }
         Err(why) => {
-            model.list.fetching = false;
+            model.list.fetching = None;
             failed(model, generation, why)
         }
     }

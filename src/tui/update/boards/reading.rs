@@ -61,7 +61,7 @@ pub fn more(model: &mut Model, board: Board, edge: Edge) -> Vec<Effect> {
         BoardQuery::Calls(query, _) => {
             let list = &mut model.boards.queue.list;
             let after = list.wants().and_then(|w| w.after);
-            list.fetching = true;
+            list.fetching = Some(edge);
             let query = CallQuery {
                 ascending,
                 after: after.filter(|_| edge != Edge::Last),
@@ -72,7 +72,7 @@ pub fn more(model: &mut Model, board: Board, edge: Edge) -> Vec<Effect> {
         BoardQuery::Audit(query) => {
             let list = &mut model.boards.audit.list;
             let after = list.wants().and_then(|w| w.after);
-            list.fetching = true;
+            list.fetching = Some(edge);
             BoardQuery::Audit(AuditQuery {
                 ascending,
                 after: after.filter(|_| edge != Edge::Last),
@@ -118,8 +118,11 @@ fn take(model: &mut Model, board: Board, edge: Option<Edge>, what: Result<BoardL
     match what {
         Err(why) => {
             reading.problem = Some(why);
-            model.boards.queue.list.fetching &= board != Board::Queue;
-            model.boards.audit.list.fetching &= board != Board::Audit;
+            match board {
+                Board::Queue => model.boards.queue.list.fetching = None,
+                Board::Audit => model.boards.audit.list.fetching = None,
+                Board::Engine | Board::Report => {}
+            }
         }
         Ok(loaded) => {
             // The header says it to the second.
