@@ -68,7 +68,11 @@ fn the_example_is_accepted_also_with_every_line_active() {
         .fold(String::new(), |out, line| out + line + "\n");
     let c = parse(&active).expect("every line is right");
     assert_eq!(c.reviewers.len(), 2);
-    let caps = &c.tools.first_key_value().expect("tool").1.policy.caps;
+    let refunds = c
+        .tools
+        .iter()
+        .find(|(name, _)| name.as_str() == "issue_refund");
+    let caps = &refunds.expect("tool").1.policy.caps;
     let usd = caps.values().next().expect("usd");
     assert_eq!(usd.max_amount, Some(50_000));
 }
@@ -197,7 +201,7 @@ const MISTAKES: &[Mistake] = &[
     ("[providers.stripe]\nresolve = { command = \"/bin/find\" }", 2, "providers.stripe.resolve.command", "not a list", "brackets"),
     ("[providers.stripe]\nresolve = { table = \"/a\", command = [\"/b\"] }", 2, "providers.stripe.resolve.command", "beside table", "keep one"),
     ("[providers.stripe]\nresolve = { table = \"/a\", shell = true }", 2, "providers.stripe.resolve.shell", "not known", "table, command"),
-    ("[tools.issue_refund]\nmax_identical_calls = 0", 2, "tools.issue_refund.max_identical_calls", "out of range", "choose"),
+    ("[tools.issue_refund]\nmax_identical_calls = 0", 2, "tools.issue_refund.max_identical_calls", "out of range", "from 1 to"),
     ("[tools.issue_refund]\nrecovery = { server_error = \"retry_same_key\" }", 2, "tools.issue_refund.recovery", "laxer", "stricter"),
     ("[tools.issue_refund]\nrecovery = { server_error = \"ask_person\" }", 2, "tools.issue_refund.recovery", "says nothing of", "every class"),
     ("[ui]\nkeys = \"x\"", 2, "ui.keys", "not in this version", "remove"),

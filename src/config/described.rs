@@ -212,31 +212,14 @@ pub(super) fn tool(
     kind: ProviderKind,
 ) -> Result<DescribedTool, ConfigError> {
     let recovery = s.take("recovery").map(|v| (v.json(), v));
-    let (place, mut keys, at) = match s.take("description") {
-        Some(v) => {
-            let (place, text) = elsewhere(&v)?;
-            let keys: Map<String, Json> = toml::from_str(&text)
-                .map_err(|e| v.error(format!("cannot be read: {}", e.message()), "correct it"))?;
-            (place, keys, Some(v))
-        }
-        None => {
-            let here: Map<String, Json> = KEYS
-                .iter()
-                .filter_map(|key| Some(((*key).to_owned(), s.take(key)?.json())))
-                .collect();
-            if here.is_empty() {
-                let known: Vec<_> = shipped::ALL.iter().map(|t| t.name).collect();
-                return Err(s.error(
-                    "has no description",
-                    format!(
-                        "add description = {:?} or the path of a file; shipped are {}",
-                        name,
-                        known.join(", ")
-                    ),
-                ));
-            }
-            (Place::Here(here.clone()), here, None)
-        }
+    let (place, mut keys, at) = if let Some(v) = s.take("description") {
+        let (place, text) = elsewhere(&v)?;
+        let keys: Map<String, Json> = toml::from_str(&text)
+            .map_err(|e| v.error(format!("cannot be read: {}", e.message()), "correct it"))?;
+        (place, keys, Some(v))
+    } else {
+        let here = here(s, name)?;
+        (Place::Here(here.clone()), here, None)
     };
     if let Some((table, _)) = &recovery {
         keys.insert("recovery".into(), table.clone());
@@ -256,6 +239,22 @@ pub(super) fn tool(
         place,
         tool: Arc::new(tool),
     })
+}
+
+/// The description in the section itself.
+fn here(s: &mut Section<'_>, name: &str) -> Result<Map<String, Json>, ConfigError> {
+    let here: Map<String, Json> = KEYS
+        .iter()
+        .filter_map(|key| Some(((*key).to_owned(), s.take(key)?.json())))
+        .collect();
+    if here.is_empty() {
+        let known: Vec<_> = shipped::ALL.iter().map(|t| t.name).collect();
+        let known = known.join(", ");
+        let remedy =
+            format!("add description = {name:?} or the path of a file; shipped are {known}");
+        return Err(s.error("has no description", remedy));
+    }
+    Ok(here)
 }
 
 fn elsewhere(v: &Value<'_>) -> Result<(Place, String), ConfigError> {

@@ -8,7 +8,7 @@ use super::{
     Config, DescribedTool, HttpSection, KeySource, NotifySection, OrdersBy, Place, ProviderSection,
     ToolSection, WebhookAt, show_duration, show_rate,
 };
-use crate::domain::policy::{Profile, ProviderKind, Repeat};
+use crate::domain::policy::{Profile, ProviderKind, Repeat, ToolPolicy};
 use crate::domain::recovery::CLASSES;
 
 /// Everything, defaults included.
@@ -42,7 +42,8 @@ fn write(out: &mut String, c: &Config) -> fmt::Result {
         writeln!(out, "\n# no provider is configured: nothing can be sent")?;
     }
     for (name, t) in &c.tools {
-        tool(out, name.as_str(), t, !c.providers.is_empty())?;
+        let reachable = c.providers.contains_key(&t.policy.provider);
+        tool(out, name.as_str(), t, reachable)?;
     }
     for (name, role) in &c.reviewers {
         writeln!(
@@ -275,6 +276,11 @@ fn tool(out: &mut String, name: &str, t: &ToolSection, reachable: bool) -> fmt::
             "max_operations = {{ count = {count}, window = \"{window}\" }}"
         )?;
     }
+    caps(out, name, p)
+}
+
+/// Its money limits.
+fn caps(out: &mut String, name: &str, p: &ToolPolicy) -> fmt::Result {
     for (currency, caps) in &p.caps {
         writeln!(out, "\n[tools.{}.caps.{currency}]", key(name))?;
         for (key, value) in [

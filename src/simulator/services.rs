@@ -309,12 +309,12 @@ async fn create(shared: &Shared, kind: Kind, headers: &HeaderMap, body: &[u8]) -
         return error(401, "no token");
     }
     match (trouble, made) {
-        (Some(Trouble::TimeoutBefore), _) => silence().await,
+        (Some(Trouble::TimeoutBefore), _)
+        | (Some(Trouble::TimeoutAfter | Trouble::Unindexed), Some(_)) => silence().await,
         (Some(Trouble::UnavailableBefore), _) => error(503, "try later"),
         (Some(Trouble::Limited), _) => error(429, "slow down"),
         (Some(Trouble::Refused), _) => error(422, "the subject is not allowed"),
         (_, None) => error(400, "the body cannot be read"),
-        (Some(Trouble::TimeoutAfter | Trouble::Unindexed), Some(_)) => silence().await,
         (Some(Trouble::BadGatewayAfter), Some(_)) => answer(502, &Value::Null),
         (Some(Trouble::Garbled), Some(_)) => (StatusCode::CREATED, "<html>").into_response(),
         (Some(Trouble::Conflict), Some(made)) => {

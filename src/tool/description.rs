@@ -92,7 +92,7 @@ pub enum Statuses {
 #[serde(deny_unknown_fields)]
 pub struct OutcomePart {
     pub status: Statuses,
-    /// A JSONPath that must find something.
+    /// A `JSONPath` that must find something.
     #[serde(rename = "where")]
     pub found: Option<String>,
     /// An outcome class of the protocol, or `found`: it exists already and is ours.

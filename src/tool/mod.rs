@@ -155,6 +155,7 @@ impl Tool {
     ///
     /// # Errors
     /// As [`Tool::request`].
+    #[must_use]
     pub fn lookup_path(&self, operation: &OperationId) -> Option<Result<String, String>> {
         let part = self.text.lookup.as_ref()?;
         let context = render::Context::of(&BTreeSet::new(), operation, "{}");
@@ -162,6 +163,7 @@ impl Tool {
     }
 
     /// The path of the request that reads one object by its id.
+    #[must_use]
     pub fn fetch_path(&self, reference: &str) -> Option<Result<String, String>> {
         let template = self.text.lookup.as_ref()?.fetch.as_ref()?;
         Some(render::Context::reference(reference).path(template))

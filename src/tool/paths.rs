@@ -1,4 +1,4 @@
-//! Places in a reply, as JSONPath (RFC 9535).
+//! Places in a reply, as `JSONPath` (RFC 9535).
 
 use serde_json::Value;
 use serde_json_path::JsonPath;

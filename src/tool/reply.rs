@@ -316,7 +316,7 @@ impl Lookup {
             match self.read(item, heard.at) {
                 // The provider's search may be looser than ours: another's object is none of our business.
                 Some(object) if object.operation.as_ref() == Some(operation) => {
-                    objects.push(object)
+                    objects.push(object);
                 }
                 Some(object) if object.operation.is_some() => {}
                 // One that cannot be read may be ours.
@@ -327,7 +327,9 @@ impl Lookup {
     }
 
     /// Reads the answer to the question for one object.
-    #[must_use]
+    ///
+    /// # Errors
+    /// It cannot be read.
     pub fn one(&self, heard: &Heard<'_>) -> Result<Option<ProviderObject>, SafeText> {
         if [404, 410].contains(&heard.status) {
             return Ok(None);

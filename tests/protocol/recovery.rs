@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use samekey::domain::operation::{Status, UnknownReason};
-use samekey::domain::outcome::OutcomeClass;
+use samekey::domain::outcome::{Outcome, OutcomeClass};
 use samekey::domain::policy::{ProviderKind, Terms};
 use samekey::domain::recovery::{CLASSES, Recovery, default_branch};
 use samekey::domain::transition::{Next, Refusal};
@@ -12,7 +12,7 @@ use samekey::domain::transition::{Next, Refusal};
 use crate::builders::*;
 
 /// The protocol's branches of a provider with keys, but for one class.
-fn stricter(class: OutcomeClass, branch: &str) -> Terms {
+fn stricter(class: OutcomeClass, branch: &str) -> Result<Terms, String> {
     let mut terms = terms(ProviderKind::Keyed);
     let table: BTreeMap<String, String> = CLASSES
         .iter()
@@ -22,9 +22,8 @@ fn stricter(class: OutcomeClass, branch: &str) -> Terms {
             (c.to_string(), branch.to_owned())
         })
         .collect();
-    terms.policy.recovery =
-        Recovery::new(&table, ProviderKind::Keyed, true).expect("a stricter table");
-    terms
+    terms.policy.recovery = Recovery::new(&table, ProviderKind::Keyed, true)?;
+    Ok(terms)
 }
 
 /// R91, R94: where a blind retry is too dangerous, the first doubt stops the row.
@@ -35,10 +34,10 @@ fn a_tool_may_ask_a_person_instead_of_trying_again_r91_r94() {
         (OutcomeClass::KeyInProgress, in_progress()),
         (
             OutcomeClass::RetryableFailure,
-            of(OutcomeClass::RetryableFailure),
+            Outcome::of(OutcomeClass::RetryableFailure),
         ),
     ] {
-        let mut story = Story::of(stricter(class, "ask_person"), 3800);
+        let mut story = Story::of(stricter(class, "ask_person").expect("a table"), 3800);
         story.attempt("toolu_01", outcome);
         assert_eq!(story.status(), Status::Unknown, "{class}");
         assert_eq!(story.op.row.reason, Some(UnknownReason::Stopped));
@@ -52,7 +51,7 @@ fn a_tool_may_ask_a_person_instead_of_trying_again_r91_r94() {
 /// R76, R91: a provider with keys may be searched first all the same.
 #[test]
 fn a_tool_may_look_up_before_it_tries_again_r76_r91() {
-    let terms = stricter(OutcomeClass::SideEffectUnknown, "look_up");
+    let terms = stricter(OutcomeClass::SideEffectUnknown, "look_up").expect("a table");
     let mut story = Story::of(terms, 3800);
     assert_eq!(story.attempt("toolu_01", timeout()), Next::EndCall);
     assert_eq!(story.authorise("toolu_02"), Err(Refusal::LookupFirst));
@@ -69,8 +68,8 @@ fn a_refusal_may_be_left_to_a_person_r93() {
         OutcomeClass::ValidationFailure,
         OutcomeClass::PermissionDenied,
     ] {
-        let mut story = Story::of(stricter(class, "ask_person"), 3800);
-        story.attempt("toolu_01", of(class));
+        let mut story = Story::of(stricter(class, "ask_person").expect("a table"), 3800);
+        story.attempt("toolu_01", Outcome::of(class));
         assert_eq!(story.status(), Status::Unknown, "{class}");
     }
 }

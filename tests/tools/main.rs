@@ -4,7 +4,8 @@
 #![allow(
     clippy::expect_used,
     clippy::panic,
-    reason = "a test fails by panicking"
+    clippy::format_push_string,
+    reason = "a test fails by panicking, and builds its files by hand"
 )]
 
 mod describing;
