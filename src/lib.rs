@@ -92,6 +92,9 @@
 //!   `tests/protocol/`.
 //! - *a provider*: a file in [`provider`] that implements [`provider::Provider`], and its profile in
 //!   `assets/profiles`, which `tests/stripe/profiles.rs` holds against a simulator.
+//! - *a tool*: a description in the configuration ([`tool::description`]); one that ships is a file in
+//!   `assets/tools` with its sample replies, a line in [`tool::shipped`], and a test in `tests/tools/`.
+//! - *a recovery branch*: [`domain::recovery`]; the compiler names who has to think about it.
 //! - *an action of a person*: `domain::review_event::Act`, `review::Ask`, a key in `tui::keymap`, a
 //!   command in [`cli`].
 //! - *a notice*: `domain::notice::NoticeEvent`, the CHECK; a trigger, or `ledger/sqlite/notices.rs`
