@@ -28,6 +28,7 @@
 //! | [`domain`] | every rule about money: statuses, outcome classes, evidence, verdicts, the closing matrix | waits, reads the time, draws lots |
 //! | [`ledger`] | durability; one transaction per domain step; audit chain; leases | decides; keeps a transaction open across a provider call |
 //! | [`provider`] | the wire of one provider: one request per attempt, classification, reading back | retries, redirects, touches the ledger |
+//! | [`tool`] | described tools: what one takes, sends and hears, as data | connects; decides what follows |
 //! | [`engine`] | when something is sent: connect, authorise, check again, write | decides what an outcome means |
 //! | [`review`] | the only way a person changes anything | sends anything but reads |
 //! | [`gateway`] | what comes in: agents' calls over HTTP and MCP and the provider's signed events, stored before they are acknowledged; their answers' way back; what operators see | drives a call, works on an event, shows an agent a key; listens beyond this machine while no agent has a token |
@@ -91,6 +92,9 @@
 //!   `tests/protocol/`.
 //! - *a provider*: a file in [`provider`] that implements [`provider::Provider`], and its profile in
 //!   `assets/profiles`, which `tests/stripe/profiles.rs` holds against a simulator.
+//! - *a tool*: a description in the configuration ([`tool::description`]); one that ships is a file in
+//!   `assets/tools` with its sample replies, a line in [`tool::shipped`], and a test in `tests/tools/`.
+//! - *a recovery branch*: [`domain::recovery`]; the compiler names who has to think about it.
 //! - *an action of a person*: `domain::review_event::Act`, `review::Ask`, a key in `tui::keymap`, a
 //!   command in [`cli`].
 //! - *a notice*: `domain::notice::NoticeEvent`, the CHECK; a trigger, or `ledger/sqlite/notices.rs`
@@ -121,4 +125,5 @@ pub mod provider;
 pub mod review;
 pub mod simulator;
 pub mod telemetry;
+pub mod tool;
 pub mod tui;

@@ -51,7 +51,7 @@ fn a_provider_without_keys_is_stripe_with_the_documented_promises() {
     let c = parse("[providers.stripe]").expect("enough");
     let p = c.providers.first_key_value().expect("stripe").1;
     assert_eq!(p.base_url, "https://api.stripe.com");
-    assert_eq!(p.api_key, KeySource::Env("STRIPE_API_KEY".into()));
+    assert_eq!(p.api_key, Some(KeySource::Env("STRIPE_API_KEY".into())));
     assert_eq!(p.profile, Profile::stripe());
 }
 
@@ -68,7 +68,11 @@ fn the_example_is_accepted_also_with_every_line_active() {
         .fold(String::new(), |out, line| out + line + "\n");
     let c = parse(&active).expect("every line is right");
     assert_eq!(c.reviewers.len(), 2);
-    let caps = &c.tools.first_key_value().expect("tool").1.policy.caps;
+    let refunds = c
+        .tools
+        .iter()
+        .find(|(name, _)| name.as_str() == "issue_refund");
+    let caps = &refunds.expect("tool").1.policy.caps;
     let usd = caps.values().next().expect("usd");
     assert_eq!(usd.max_amount, Some(50_000));
 }
@@ -197,7 +201,9 @@ const MISTAKES: &[Mistake] = &[
     ("[providers.stripe]\nresolve = { command = \"/bin/find\" }", 2, "providers.stripe.resolve.command", "not a list", "brackets"),
     ("[providers.stripe]\nresolve = { table = \"/a\", command = [\"/b\"] }", 2, "providers.stripe.resolve.command", "beside table", "keep one"),
     ("[providers.stripe]\nresolve = { table = \"/a\", shell = true }", 2, "providers.stripe.resolve.shell", "not known", "table, command"),
-    ("[tools.issue_refund]\nmax_identical_calls = 5", 2, "tools.issue_refund.max_identical_calls", "not in this version", "remove"),
+    ("[tools.issue_refund]\nmax_identical_calls = 0", 2, "tools.issue_refund.max_identical_calls", "out of range", "from 1 to"),
+    ("[tools.issue_refund]\nrecovery = { server_error = \"retry_same_key\" }", 2, "tools.issue_refund.recovery", "laxer", "stricter"),
+    ("[tools.issue_refund]\nrecovery = { server_error = \"ask_person\" }", 2, "tools.issue_refund.recovery", "says nothing of", "every class"),
     ("[ui]\nkeys = \"x\"", 2, "ui.keys", "not in this version", "remove"),
     ("[ui]\nlanguage = \"de\"", 2, "ui.language", "de", "en, ru"),
     ("[notify]\ncommand = \"/bin/x\"", 2, "notify.command", "not a list", "brackets"),
@@ -238,7 +244,7 @@ const MISTAKES: &[Mistake] = &[
     ("[providers.stripe]\napi_key_env = \"A\"\napi_key_file = \"/b\"", 3, "providers.stripe.api_key_file", "beside", "one of the two"),
     ("[providers.stripe]\napi_key_file = \"b\"", 2, "providers.stripe.api_key_file", "absolute", "from /"),
     ("[providers.stripe]\nretention = \"5m\"", 1, "providers.stripe", "margin of 912s", "really keeps"),
-    ("[tools.send_mail]", 1, "tools.send_mail", "not a tool", "issue_refund"),
+    ("[tools.send_mail]", 1, "tools.send_mail", "no provider", "issue_refund"),
     ("[tools.issue_refund]\nprovider = \"paypal\"", 2, "tools.issue_refund.provider", "not configured", "[providers.paypal]"),
     ("[tools.issue_refund]\nmax_per_call = 7", 1, "tools.issue_refund", "above max_per_operation 6", "lower"),
     ("[tools.issue_refund]\nbackoff = { base = \"9s\" }", 2, "tools.issue_refund.backoff", "below base", "cap"),

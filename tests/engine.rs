@@ -28,7 +28,7 @@ use samekey::review::Ask;
 
 const TIMEOUT: Script = Script::Class(OutcomeClass::SideEffectUnknown);
 
-fn status(result: &ToolResult) -> &'static str {
+fn status(result: &ToolResult) -> &str {
     result.status()
 }
 
@@ -210,7 +210,7 @@ async fn a_repeat_gets_the_stored_result_r62() {
     world.ask("a", &refund("4417", 3800)).await;
     let again = world.ask("b", &refund("4417", 3800)).await;
     assert!(
-        matches!(again, ToolResult::Refunded { repeat: true, .. }),
+        matches!(again, ToolResult::Done { repeat: true, .. }),
         "{again:?}"
     );
     assert_eq!(provider.sent().len(), 1);
@@ -220,7 +220,7 @@ async fn a_repeat_gets_the_stored_result_r62() {
     named["after"] = first.as_str().into();
     let second = world.ask("c", &named).await;
     assert!(
-        matches!(second, ToolResult::Refunded { repeat: false, .. }),
+        matches!(second, ToolResult::Done { repeat: false, .. }),
         "{second:?}"
     );
     let sent = provider.sent();
@@ -228,7 +228,7 @@ async fn a_repeat_gets_the_stored_result_r62() {
     // The same `after` again reaches that second one.
     let third = world.ask("d", &named).await;
     assert!(
-        matches!(third, ToolResult::Refunded { repeat: true, .. }),
+        matches!(third, ToolResult::Done { repeat: true, .. }),
         "{third:?}"
     );
     assert_eq!(provider.sent().len(), 2);
@@ -494,12 +494,13 @@ async fn an_outage_does_not_turn_a_queue_into_unknown_rows() {
         changes.changed().await.expect("the ledger lives");
     }
     // After the probe one attempt is let through; its success closes the circuit.
-    let mut answer = "rejected";
+    let mut answer = "rejected".to_owned();
     for n in 0..50 {
         answer = world
             .ask(&format!("c{n}"), &refund("2001", 100))
             .await
-            .status();
+            .status()
+            .to_owned();
         if answer == "refunded" {
             break;
         }

@@ -92,7 +92,7 @@ fn a_packet_has_what_support_needs() {
 #[test]
 fn hostile_text_is_harmless_in_markdown() {
     let mut row = unknown(0x5521);
-    row.order_id = name("4417`| <b>x</b> [a](javascript:1)");
+    row.order_id = Some(name("4417`| <b>x</b> [a](javascript:1)"));
     let mut view = detail(row);
     let hostile = "req_`|\u{1b}[2J\u{202e}\n# a heading";
     if let Some(result) = view.detail.op.attempts[0].result.as_mut() {

@@ -27,7 +27,7 @@ const LISTS: &[(&str, u32, &[u32], usize)] = &[
 
 /// What does not exist yet and will. A rule may wait for these and for nothing else; whoever builds one
 /// takes it out of this list, and the rules that waited for it have to be proven.
-const LATER: &[&str] = &["breaker", "message tools", "PostgreSQL", "ticket tools"];
+const LATER: &[&str] = &["PostgreSQL"];
 
 fn read(name: &str) -> Option<String> {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).ok()

@@ -24,7 +24,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("clock", &[]),
     ("error", &[]),
     ("telemetry", &["config", "error"]),
-    ("config", &["domain", "engine", "error", "http"]),
+    ("config", &["domain", "engine", "error", "http", "tool"]),
+    ("tool", &["tool", "domain"]),
     ("domain", &["domain"]),
     ("kill", &["config"]),
     ("ledger", &["ledger", "domain", "clock", "config", "kill"]),
@@ -32,7 +33,9 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("program", &["domain", "clock", "config"]),
     (
         "provider",
-        &["provider", "domain", "clock", "config", "http", "program"],
+        &[
+            "provider", "domain", "clock", "config", "http", "program", "tool",
+        ],
     ),
     (
         "notify",

@@ -81,9 +81,13 @@ fn answered(n: u32, secs: u64, result: ToolResult, delivery: Delivery) -> ToolCa
 }
 
 fn refunded(n: u128) -> ToolResult {
-    ToolResult::Refunded {
+    ToolResult::Done {
         operation_id: op_id(n),
-        refund_id: Some(name("re_1")),
+        word: "refunded".into(),
+        object: Some(samekey::domain::tool_call::Named {
+            name: "refund_id".into(),
+            id: name("re_1"),
+        }),
         repeat: false,
     }
 }
@@ -92,7 +96,7 @@ fn refunded(n: u128) -> ToolResult {
 fn calls() -> Vec<ToolCall> {
     let checking = ToolResult::Checking {
         operation_id: op_id(0x5521),
-        refund_id: None,
+        object: None,
         note: "a colleague is checking".into(),
     };
     let held = ToolResult::Held {

@@ -96,7 +96,7 @@ fn hostile_rows(text: &str) -> Vec<Listed> {
         if n != 1 {
             row.id = OperationId::parse(&id(&format!("op_{n}_"))).expect("an id");
         }
-        row.order_id = name(&id("o"));
+        row.order_id = Some(name(&id("o")));
         row.tool = name(&id("t"));
         row.provider_ref = Some(name(&id("re_")));
         row.failure_text = Some(text.into());
@@ -353,7 +353,7 @@ fn a_row_of_the_longest_texts_is_drawn() {
     let long = "x".repeat(255);
     let rows = vec![listed(OperationRow {
         id: name(&format!("op_{}", "f".repeat(252))),
-        order_id: name(&long),
+        order_id: Some(name(&long)),
         tool: name(&long),
         ..unknown(1)
     })];

@@ -407,10 +407,19 @@ pub struct CallShowArgs {
 pub enum ToolsCommand {
     /// The tools, their limits, and whether they send
     List,
+    /// Validate tools that are described, and run the sample replies kept beside them
+    Check(CheckArgs),
     /// Stop sending for a tool; lookups go on
     Pause(PauseArgs),
     /// Send again
     Resume(PauseArgs),
+}
+
+/// `tools check`.
+#[derive(Clone, Debug, Args)]
+pub struct CheckArgs {
+    /// The tool; without it every described one
+    pub tool: Option<String>,
 }
 
 /// `tools pause` and `tools resume`.

@@ -48,9 +48,10 @@ fn show(cx: &Context) -> Result<Exit, Failure> {
     };
     let mut text = format!("# {}{from}\n", loaded.path.display());
     for (name, provider) in &loaded.config.providers {
-        let there = match provider.api_key.read(&cx.env) {
-            Ok(_) => "set",
-            Err(_) => "not set",
+        let there = match provider.api_key.as_ref().map(|k| k.read(&cx.env)) {
+            Some(Ok(_)) => "set",
+            Some(Err(_)) => "not set",
+            None => "not needed",
         };
         text = format!("{text}# the key of {name} is {there}\n");
     }
@@ -73,7 +74,9 @@ fn json(cx: &Context, loaded: &Loaded) -> Result<Value, Failure> {
         toml::from_str(&loaded.config.show()).map_err(|e| unreadable(e.to_string()))?;
     let mut value = serde_json::to_value(table).map_err(|e| unreadable(e.to_string()))?;
     for (name, provider) in &loaded.config.providers {
-        value["providers"][name.as_str()]["api_key"] = source(cx, &provider.api_key);
+        if let Some(key) = &provider.api_key {
+            value["providers"][name.as_str()]["api_key"] = source(cx, key);
+        }
     }
     if let Some(WebhookAt::Secret(at)) = webhook(loaded) {
         value["notify"]["webhook"] = source(cx, at);

@@ -9,7 +9,10 @@ use std::sync::Arc;
 use super::args::Global;
 use super::output::Output;
 use crate::clock::Clock;
-use crate::config::{Config, Env, Loaded, Paths, ProviderSection, ProviderType, ledger_path};
+use crate::config::{
+    Config, Env, Loaded, Paths, ProviderSection, ProviderType, Secret, ToolSection, credentials,
+    ledger_path,
+};
 use crate::domain::ids::{ProviderName, ProviderRef, ReviewerName, ToolName};
 use crate::domain::message::Language;
 use crate::domain::policy::Terms;
@@ -19,6 +22,7 @@ use crate::ledger::sqlite::{OpenMode, SqliteLedger};
 use crate::ledger::view::{DetailView, Lens, RowView};
 use crate::ledger::{Detail, Listed, SharedLedger};
 use crate::provider::SharedProvider;
+use crate::provider::described::{Described, DescribedConfig};
 use crate::provider::stripe::{Orders, Stripe, StripeConfig};
 use crate::review::Gate;
 
@@ -132,7 +136,7 @@ impl Context {
     ) -> Result<BTreeMap<ProviderName, SharedProvider>, Failure> {
         let mut all = BTreeMap::new();
         for (name, section) in &config.providers {
-            match (self.provider(name, section), keys) {
+            match (self.provider(name, section, &config.tools), keys) {
                 (Ok(provider), _) => {
                     all.insert(name.clone(), provider);
                 }
@@ -153,10 +157,36 @@ impl Context {
         &self,
         name: &ProviderName,
         section: &ProviderSection,
+        tools: &BTreeMap<ToolName, ToolSection>,
     ) -> Result<SharedProvider, Failure> {
-        let api_key = section.api_key.read(&self.env)?;
-        match section.kind {
-            ProviderType::Stripe => {
+        let secret = section.api_key.as_ref();
+        let secret = secret.map(|k| k.read(&self.env)).transpose()?;
+        if let Some(http) = &section.http {
+            let credentials = secret.map(|s| {
+                let value = credentials(http, s.expose());
+                (http.auth_header.clone(), Secret::new(value))
+            });
+            let ours = tools.iter().filter(|(_, t)| t.policy.provider == *name);
+            let config = DescribedConfig {
+                name: name.clone(),
+                base_url: section.base_url.clone(),
+                credentials,
+                profile: section.profile.clone(),
+                live: http.live,
+                probe: http.probe.clone(),
+                tools: ours
+                    .filter_map(|(name, t)| {
+                        Some((name.clone(), t.described.as_ref()?.tool.clone()))
+                    })
+                    .collect(),
+            };
+            return Ok(Arc::new(Described::new(config, self.clock.clone())?));
+        }
+        match (section.kind, secret) {
+            (ProviderType::Stripe | ProviderType::Http, None) | (ProviderType::Http, _) => {
+                Err(Failure::usage("provider", format!("{name} has no key")))
+            }
+            (ProviderType::Stripe, Some(api_key)) => {
                 let config = StripeConfig {
                     name: name.clone(),
                     base_url: section.base_url.clone(),

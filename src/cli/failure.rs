@@ -7,6 +7,7 @@ use crate::engine::EngineError;
 use crate::error::{Exit, Failure};
 use crate::gateway::GatewayError;
 use crate::ledger::LedgerError;
+use crate::provider::described::DescribedConfigError;
 use crate::provider::stripe::StripeConfigError;
 use crate::review::GateError;
 use crate::tui::TuiError;
@@ -81,6 +82,13 @@ impl From<DemoError> for Failure {
         } else {
             Self::unreachable("demo", e.to_string())
         }
+    }
+}
+
+impl From<DescribedConfigError> for Failure {
+    fn from(e: DescribedConfigError) -> Self {
+        Self::usage("provider", e.to_string())
+            .hint("correct the provider's section; `samekey config check` reads it")
     }
 }
 

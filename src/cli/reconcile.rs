@@ -94,8 +94,8 @@ impl<'a> Found<'a> {
 
 fn row(row: &OperationRow) -> Value {
     json!({
-        "operation_id": row.id, "order_id": row.order_id, "amount_cents": row.money.minor(),
-        "currency": row.money.currency(), "status": row.status, "reason": row.reason,
+        "operation_id": row.id, "order_id": row.order_id, "amount_cents": row.minor(),
+        "currency": row.currency(), "status": row.status, "reason": row.reason,
         "verdict": row.verdict, "provider_ref": row.provider_ref, "contradicted": row.contradicted,
     })
 }
@@ -162,8 +162,8 @@ fn as_text(
     ];
     for (word, rows) in parts {
         for row in rows {
-            let (status, order) = (row.status.as_str(), &row.order_id);
-            let _ = writeln!(out, "  {word}  {}  order {order}  {status}", row.id);
+            let (status, about) = (row.status.as_str(), row.subject());
+            let _ = writeln!(out, "  {word}  {}  {about}  {status}", row.id);
         }
     }
     for (row, age) in &found.ageing {

@@ -205,7 +205,7 @@ fn notice(cx: &Context, desk: &Desk) -> Option<String> {
         return Some(says.to_owned());
     }
     config.providers.iter().find_map(|(name, section)| {
-        let failure = cx.provider(name, section).err()?;
+        let failure = cx.provider(name, section, &config.tools).err()?;
         let hint = failure.hint.map_or(String::new(), |h| format!("; {h}"));
         Some(format!("{name}: {}{hint}", failure.message))
     })

@@ -10,13 +10,14 @@ use super::context::{Context, Desk, Keys};
 use crate::config::Config;
 use crate::domain::ids::{AgentName, CallId, ToolName};
 use crate::domain::text::SafeText;
-use crate::domain::tool_call::{RefundArguments, ToolCall, ToolResult};
+use crate::domain::tool_call::{ToolCall, ToolResult};
 use crate::engine::{EngineDeps, Lots, run_call};
 use crate::error::{Exit, Failure};
 use crate::kill;
 use crate::ledger::sqlite::OpenMode;
 use crate::ledger::view::ResultView;
 use crate::ledger::{Accepted, NewCall};
+use crate::tool::Tool;
 
 /// The agent in whose name the command line calls.
 pub(super) const AGENT: &str = "cli";
@@ -34,7 +35,9 @@ pub(super) async fn run(cx: &Context, args: &SubmitArgs) -> Result<Exit, Failure
         let hint = format!("add [providers.stripe] to {file}, or try `samekey demo`");
         return Err(Failure::usage("no_provider", "no provider is configured").hint(hint));
     }
-    let arguments = arguments(args)?;
+    let described = loaded.config.tools.get(&tool);
+    let described = described.and_then(|t| t.described.as_ref());
+    let arguments = arguments(args, described.map(|d| d.tool.as_ref()))?;
     let call = NewCall {
         id: call_id(args)?,
         agent: AgentName::parse(AGENT)
@@ -76,10 +79,10 @@ async fn submit(
     } else if let Some(seconds) = args.wait {
         wait(desk, &agent, &id, Duration::from_secs(seconds)).await?
     } else {
-        return queued(cx, &stored, arguments);
+        return queued(cx, desk, &stored, arguments);
     };
     kill::point("finished");
-    let view = ResultView::of(&result, &stored.arguments, desk.language());
+    let view = ResultView::of(&result, &stored.tool, &stored.arguments, desk.language());
     print(cx, &view)?;
     kill::point("printed");
     if !cx.out.is_gone() {
@@ -88,8 +91,9 @@ async fn submit(
     Ok(exit(&result))
 }
 
-fn queued(cx: &Context, call: &ToolCall, arguments: &Value) -> Result<Exit, Failure> {
-    if let Err(why) = RefundArguments::parse(arguments) {
+fn queued(cx: &Context, desk: &Desk, call: &ToolCall, arguments: &Value) -> Result<Exit, Failure> {
+    let tool = desk.loaded.config.tools.get(&call.tool);
+    if let Some(Err(why)) = tool.map(|t| t.arguments(arguments)) {
         cx.out.note(&format!("the call will be rejected: {why}"));
     }
     if cx.out.is_json() {
@@ -161,7 +165,7 @@ fn print(cx: &Context, result: &ResultView) -> Result<(), Failure> {
 /// 0 where the answer is the refund's state; 1 where there will be none.
 fn exit(result: &ToolResult) -> Exit {
     match result {
-        ToolResult::Refunded { .. }
+        ToolResult::Done { .. }
         | ToolResult::Unconfirmed { .. }
         | ToolResult::Checking { .. }
         | ToolResult::Held { .. } => Exit::Done,
@@ -193,7 +197,7 @@ fn call_id(args: &SubmitArgs) -> Result<CallId, Failure> {
 }
 
 /// The arguments of the call: canonical once printed, since the map is sorted.
-fn arguments(args: &SubmitArgs) -> Result<Value, Failure> {
+fn arguments(args: &SubmitArgs, tool: Option<&Tool>) -> Result<Value, Failure> {
     let wrong = |message: String| Failure::usage("arguments", message);
     let mut all = match &args.json_args {
         Some(text) if text.len() > MAX_ARGUMENTS => {
@@ -219,7 +223,7 @@ fn arguments(args: &SubmitArgs) -> Result<Value, Failure> {
         if text.len() > MAX_ARGUMENTS {
             return Err(wrong(format!("the value of --arg {key} is too long")));
         }
-        if all.insert(key.to_owned(), typed(key, text)).is_some() {
+        if all.insert(key.to_owned(), typed(key, text, tool)).is_some() {
             return Err(wrong(format!("the argument {key} is given twice")).hint("give it once"));
         }
     }
@@ -228,7 +232,10 @@ fn arguments(args: &SubmitArgs) -> Result<Value, Failure> {
 
 /// A text value as the tool's schema has it. What does not convert stays text: the tool's own check
 /// then rejects the call in its own words.
-fn typed(key: &str, text: &str) -> Value {
+fn typed(key: &str, text: &str, tool: Option<&Tool>) -> Value {
+    if let Some(tool) = tool {
+        return tool.typed(key, text);
+    }
     match (key, text.parse::<i64>()) {
         ("amount_cents", Ok(number)) => Value::from(number),
         _ => Value::from(text),
@@ -276,7 +283,7 @@ mod tests {
             wait: None,
             run: false,
         };
-        arguments(&args).map(|v| v.to_string())
+        arguments(&args, None).map(|v| v.to_string())
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! Values that must make sense, alone and together.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
 use super::read::{Section, Value};
-use super::{Config, ConfigError, show_duration};
+use super::{Config, ConfigError, ProviderSection, ProviderType, show_duration};
 use crate::domain::Instant;
 use crate::domain::ids::ProviderName;
 use crate::domain::policy::{Backoff, Caps, Profile, ToolPolicy};
@@ -122,7 +123,9 @@ pub(super) fn known_provider(v: &Value<'_>, config: &Config) -> Result<ProviderN
 
 /// A tool whose provider is missing although another is configured would never send.
 pub(super) fn tools_have_providers(config: &Config, file: &str) -> Result<(), ConfigError> {
-    let Some(other) = config.providers.keys().next() else {
+    // Whoever has described tools alone refunds nothing.
+    let refunds = |(_, p): &(_, &ProviderSection)| p.kind == ProviderType::Stripe;
+    let Some((other, _)) = config.providers.iter().find(refunds) else {
         return Ok(());
     };
     for (name, tool) in &config.tools {
@@ -134,6 +137,30 @@ pub(super) fn tools_have_providers(config: &Config, file: &str) -> Result<(), Co
                 key: Some(format!("tools.{name}.provider")),
                 what: format!("is {provider}, which is not configured"),
                 remedy: format!("write [tools.{name}] with provider = \"{other}\""),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// A provider's object is read by its id alone: only one tool of a provider may say how.
+pub(super) fn one_reader(config: &Config, file: &str) -> Result<(), ConfigError> {
+    let mut readers = BTreeMap::new();
+    for (name, tool) in &config.tools {
+        let described = tool.described.as_ref();
+        let lookup = described.and_then(|d| d.tool.description().lookup.as_ref());
+        if lookup.is_none_or(|l| l.fetch.is_none()) {
+            continue;
+        }
+        if let Some(other) = readers.insert(&tool.policy.provider, name) {
+            return Err(ConfigError {
+                file: file.to_owned(),
+                line: None,
+                key: Some(format!("tools.{name}")),
+                what: format!(
+                    "reads single objects of its provider (lookup.fetch), as {other} does"
+                ),
+                remedy: "give each of them a provider of its own".to_owned(),
             });
         }
     }

@@ -3,11 +3,12 @@
 //! Owns: the TOML file, environment variables, default paths, secrets. Never: opens a ledger or a
 //! connection; silently ignores a key. A key that is unknown, not enforced by this version, in a
 //! wrong unit or in an impossible combination is an error that names file, line, key and remedy.
-//! The parts: `read` walks the file, `sections`, `provider`, `tool` and `notify` know the keys, `check` the combinations, `units`
+//! The parts: `read` walks the file, `sections`, `provider`, `described`, `tool` and `notify` know the keys, `check` the combinations, `units`
 //! the spelling of durations and rates, `show` writes the effective file, `env` and `paths` are the
 //! only places that read the environment. Tests: `tests/config.rs` and beside the code.
 
 mod check;
+mod described;
 mod env;
 mod notify;
 mod paths;
@@ -24,13 +25,16 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::domain::agent::SubmitLimits;
+use crate::domain::arguments::Arguments;
 use crate::domain::guard::Role;
 use crate::domain::ids::{ProviderName, ReviewerName, ToolName};
 use crate::domain::message::Language;
 use crate::domain::policy::{Profile, Terms, ToolPolicy};
 use crate::domain::text::SafeText;
+use crate::domain::tool_call::{ArgumentError, RefundArguments};
 use crate::engine::EngineConfig;
 
+pub use described::{DescribedTool, HttpSection, Place, credentials};
 pub use env::Env;
 pub use notify::{NotifySection, WebhookAt, WebhookFormat};
 pub(crate) use paths::open_file;
@@ -74,7 +78,8 @@ pub struct ProviderSection {
     pub kind: ProviderType,
     /// Scheme, host and port, without a slash at the end.
     pub base_url: String,
-    pub api_key: KeySource,
+    /// Empty for a described provider that asks for none.
+    pub api_key: Option<KeySource>,
     /// Sent as `Stripe-Version`, so that answers keep their shape.
     pub api_version: String,
     /// The provider's promises: the documented ones with this section's changes.
@@ -85,6 +90,8 @@ pub struct ProviderSection {
     pub webhook_secret: Option<KeySource>,
     /// Who knows which payment an order was paid with.
     pub resolve: OrdersBy,
+    /// Only of a provider of described tools.
+    pub http: Option<HttpSection>,
 }
 
 /// A kind of provider that this version speaks to.
@@ -92,12 +99,29 @@ pub struct ProviderSection {
 #[strum(serialize_all = "snake_case")]
 pub enum ProviderType {
     Stripe,
+    /// Its wire stands in the descriptions of its tools.
+    Http,
 }
 
 /// `[tools.NAME]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolSection {
     pub policy: ToolPolicy,
+    /// Of every tool but `issue_refund`, whose wire is the program's own.
+    pub described: Option<DescribedTool>,
+}
+
+impl ToolSection {
+    /// Checks the arguments of a call, as an engine will.
+    ///
+    /// # Errors
+    /// One sentence that names the argument at fault.
+    pub fn arguments(&self, given: &serde_json::Value) -> Result<Arguments, ArgumentError> {
+        match &self.described {
+            Some(described) => described.tool.arguments(given),
+            None => RefundArguments::parse(given).map(Arguments::from),
+        }
+    }
 }
 
 /// `[ui]`.

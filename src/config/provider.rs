@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::read::{Section, Value};
 use super::sections::{MONTH, MS, SECOND, STRIPE};
-use super::{ConfigError, KeySource, ProviderSection, ProviderType, check};
+use super::{ConfigError, KeySource, ProviderSection, ProviderType, check, described};
 use crate::domain::policy::Profile;
 
 /// Who knows which payment an order was paid with (`resolve`).
@@ -47,9 +47,12 @@ const KNOWN: [&str; 16] = [
 
 pub(super) fn read(mut s: Section<'_>) -> Result<ProviderSection, ConfigError> {
     let kind = match s.take("kind") {
-        Some(v) => v.word(&[STRIPE])?,
+        Some(v) => v.word(&[STRIPE, "http"])?,
         None => ProviderType::Stripe,
     };
+    if kind == ProviderType::Http {
+        return described::provider(s);
+    }
     let base_url = match s.take("base_url") {
         Some(v) => check::base_url(&v)?,
         None => STRIPE_URL.to_owned(),
@@ -59,7 +62,7 @@ pub(super) fn read(mut s: Section<'_>) -> Result<ProviderSection, ConfigError> {
         None => STRIPE_VERSION.to_owned(),
     };
     let api_key = key_source(&mut s, ["api_key_env", "api_key_file"], STRIPE_KEY)?;
-    let api_key = api_key.unwrap_or_else(|| KeySource::Env(STRIPE_KEY.to_owned()));
+    let api_key = Some(api_key.unwrap_or_else(|| KeySource::Env(STRIPE_KEY.to_owned())));
     let named = ["webhook_secret_env", "webhook_secret_file"];
     let webhook_secret = key_source(&mut s, named, STRIPE_WEBHOOK)?;
     let account = match s.take("account") {
@@ -81,6 +84,7 @@ pub(super) fn read(mut s: Section<'_>) -> Result<ProviderSection, ConfigError> {
         account,
         webhook_secret,
         resolve,
+        http: None,
     })
 }
 
@@ -111,7 +115,7 @@ fn orders_by(v: &Value<'_>) -> Result<OrdersBy, ConfigError> {
 }
 
 /// A secret by the name of its variable or by its file.
-fn key_source(
+pub(super) fn key_source(
     s: &mut Section<'_>,
     [env, file]: [&str; 2],
     example: &str,

@@ -180,6 +180,16 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// The same as JSON.
+    pub fn json(&self) -> serde_json::Value {
+        json(self.is)
+    }
+
+    /// Text with nothing in it, which switches a default off.
+    pub fn is_empty_text(&self) -> bool {
+        self.is.as_str().is_some_and(str::is_empty)
+    }
+
     pub fn text(&self) -> Result<&'a str, ConfigError> {
         match self.is.as_str() {
             Some(text) if !text.trim().is_empty() => Ok(text),
@@ -301,6 +311,23 @@ impl<'a> Value<'a> {
         self.text()?
             .parse()
             .map_err(|e| self.error(format!("{e}"), "choose another name"))
+    }
+}
+
+/// A value of the file as JSON; a date is its text.
+fn json(value: &DeValue<'_>) -> serde_json::Value {
+    match value {
+        DeValue::String(text) => text.as_ref().into(),
+        DeValue::Integer(n) => i64::from_str_radix(n.as_str(), n.radix()).ok().into(),
+        DeValue::Float(n) => n.as_str().parse::<f64>().ok().into(),
+        DeValue::Boolean(yes) => (*yes).into(),
+        DeValue::Datetime(at) => at.to_string().into(),
+        DeValue::Array(all) => all.iter().map(|v| json(v.get_ref())).collect(),
+        DeValue::Table(all) => all
+            .iter()
+            .map(|(k, v)| (k.get_ref().to_string(), json(v.get_ref())))
+            .collect::<serde_json::Map<_, _>>()
+            .into(),
     }
 }
 

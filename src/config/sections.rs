@@ -39,7 +39,13 @@ pub(super) fn default_tools() -> BTreeMap<ToolName, ToolSection> {
         return BTreeMap::new();
     };
     let policy = ToolPolicy::refund(provider);
-    BTreeMap::from([(tool, ToolSection { policy })])
+    BTreeMap::from([(
+        tool,
+        ToolSection {
+            policy,
+            described: None,
+        },
+    )])
 }
 
 /// Reads the whole file.
@@ -65,13 +71,7 @@ pub(super) fn parse(text: &str, file: &str) -> Result<Config, ConfigError> {
     }
     if let Some(value) = root.take("tools") {
         for (name, value) in value.table()?.take_all() {
-            if name != REFUND {
-                return Err(value.error(
-                    "is not a tool of this version",
-                    format!("this version has [tools.{REFUND}]"),
-                ));
-            }
-            let section = tool::read(value.table()?, &config)?;
+            let section = tool::read(value.table()?, &name, &config)?;
             config.tools.insert(name_of(&name, &value)?, section);
         }
     }
@@ -100,6 +100,7 @@ pub(super) fn parse(text: &str, file: &str) -> Result<Config, ConfigError> {
     ];
     root.finish(&known, &[])?;
     check::tools_have_providers(&config, file)?;
+    check::one_reader(&config, file)?;
     Ok(config)
 }
 

@@ -2,11 +2,14 @@
 
 use std::fmt::{self, Write as _};
 
+use serde_json::Value as Json;
+
 use super::{
-    Config, KeySource, NotifySection, OrdersBy, ProviderSection, ToolSection, WebhookAt,
-    show_duration, show_rate,
+    Config, DescribedTool, HttpSection, KeySource, NotifySection, OrdersBy, Place, ProviderSection,
+    ToolSection, WebhookAt, show_duration, show_rate,
 };
-use crate::domain::policy::Repeat;
+use crate::domain::policy::{Profile, ProviderKind, Repeat, ToolPolicy};
+use crate::domain::recovery::CLASSES;
 
 /// Everything, defaults included.
 pub(super) fn toml(config: &Config) -> String {
@@ -46,7 +49,8 @@ fn write(out: &mut String, c: &Config) -> fmt::Result {
         writeln!(out, "\n# no provider is configured: nothing can be sent")?;
     }
     for (name, t) in &c.tools {
-        tool(out, name.as_str(), t, !c.providers.is_empty())?;
+        let reachable = c.providers.contains_key(&t.policy.provider);
+        tool(out, name.as_str(), t, reachable)?;
     }
     for (name, role) in &c.reviewers {
         writeln!(
@@ -77,12 +81,16 @@ fn provider(out: &mut String, name: &str, p: &ProviderSection) -> fmt::Result {
     writeln!(out, "\n[providers.{}]\nkind = \"{kind}\"", key(name))?;
     writeln!(out, "base_url = {}", quoted(&p.base_url))?;
     match &p.api_key {
-        KeySource::Env(variable) => writeln!(out, "api_key_env = {}", quoted(variable))?,
-        KeySource::File(path) => {
+        Some(KeySource::Env(variable)) => writeln!(out, "api_key_env = {}", quoted(variable))?,
+        Some(KeySource::File(path)) => {
             writeln!(out, "api_key_file = {}", quoted(&path.to_string_lossy()))?;
         }
+        None => {}
     }
-    writeln!(out, "api_version = {}", quoted(&p.api_version))?;
+    match &p.http {
+        Some(http) => described(out, http, &p.profile)?,
+        None => writeln!(out, "api_version = {}", quoted(&p.api_version))?,
+    }
     let f = &p.profile;
     for (key, value) in [
         ("timeout", f.timeout),
@@ -91,7 +99,10 @@ fn provider(out: &mut String, name: &str, p: &ProviderSection) -> fmt::Result {
         ("settle_time", f.settle_time),
         ("lookup_lag", f.lookup_lag),
     ] {
-        writeln!(out, "{key} = \"{}\"", show_duration(value))?;
+        // Where no key is honoured, none runs out, and the file says nothing of it.
+        if key != "retention" || f.kind == ProviderKind::Keyed {
+            writeln!(out, "{key} = \"{}\"", show_duration(value))?;
+        }
     }
     writeln!(out, "rate = \"{}\"", show_rate(f.rate))?;
     writeln!(out, "read_rate = \"{}\"", show_rate(f.read_rate))?;
@@ -109,6 +120,9 @@ fn provider(out: &mut String, name: &str, p: &ProviderSection) -> fmt::Result {
     if let Some(account) = &p.account {
         writeln!(out, "account = {}", quoted(account))?;
     }
+    if p.http.is_some() {
+        return Ok(());
+    }
     match &p.resolve {
         OrdersBy::Search => writeln!(out, "resolve = \"search\""),
         OrdersBy::Table(path) => {
@@ -118,6 +132,76 @@ fn provider(out: &mut String, name: &str, p: &ProviderSection) -> fmt::Result {
         OrdersBy::Command(words) => {
             let words: Vec<_> = words.iter().map(|w| quoted(w)).collect();
             writeln!(out, "resolve = {{ command = [{}] }}", words.join(", "))
+        }
+    }
+}
+
+/// What only a provider of described tools has.
+fn described(out: &mut String, http: &HttpSection, profile: &Profile) -> fmt::Result {
+    writeln!(out, "auth_header = {}", quoted(&http.auth_header))?;
+    let scheme = http.auth_scheme.as_deref().unwrap_or_default();
+    writeln!(out, "auth_scheme = {}", quoted(scheme))?;
+    writeln!(
+        out,
+        "mode = \"{}\"",
+        if http.live { "live" } else { "test" }
+    )?;
+    if let Some(probe) = &http.probe {
+        writeln!(out, "probe = {}", quoted(probe))?;
+    }
+    let keys = match profile.kind {
+        ProviderKind::Keyed => "keyed",
+        ProviderKind::Lookup => "lookup",
+        ProviderKind::None => "none",
+    };
+    writeln!(
+        out,
+        "keys = \"{keys}\"\nlongest_key = {}",
+        profile.longest_key
+    )
+}
+
+/// Where a tool's description stands, or the description itself.
+fn description(out: &mut String, t: &DescribedTool) -> fmt::Result {
+    match &t.place {
+        Place::Shipped(name) => writeln!(out, "description = {}", quoted(name))?,
+        Place::File(path) => writeln!(out, "description = {}", quoted(&path.to_string_lossy()))?,
+        Place::Here(keys) => {
+            for (name, value) in keys {
+                writeln!(out, "{} = {}", key(name), inline(value))?;
+            }
+        }
+    }
+    let recovery = &t.tool.description().recovery;
+    if !recovery.is_empty() {
+        let branches = recovery
+            .iter()
+            .map(|(class, branch)| format!("{class} = {}", quoted(branch)));
+        writeln!(
+            out,
+            "recovery = {{ {} }}",
+            branches.collect::<Vec<_>>().join(", ")
+        )?;
+    }
+    Ok(())
+}
+
+/// JSON as TOML on one line; what is null is left out.
+fn inline(value: &Json) -> String {
+    match value {
+        Json::Null => "\"\"".to_owned(),
+        Json::Bool(_) | Json::Number(_) => value.to_string(),
+        Json::String(text) => quoted(text),
+        Json::Array(all) => {
+            let all: Vec<_> = all.iter().map(inline).collect();
+            format!("[{}]", all.join(", "))
+        }
+        Json::Object(all) => {
+            let given = all.iter().filter(|(_, v)| !v.is_null());
+            let all: Vec<_> = given
+                .map(|(name, value)| format!("{} = {}", key(name), inline(value)))
+                .collect();
+            format!("{{ {} }}", all.join(", "))
         }
     }
 }
@@ -154,6 +238,9 @@ fn tool(out: &mut String, name: &str, t: &ToolSection, reachable: bool) -> fmt::
     // Written out only where it names something, or the file would not read back.
     let mark = if reachable { "" } else { "# " };
     writeln!(out, "{mark}provider = {}", quoted(p.provider.as_str()))?;
+    if let Some(described) = &t.described {
+        description(out, described)?;
+    }
     writeln!(out, "max_per_call = {}", p.max_per_call)?;
     writeln!(out, "max_per_operation = {}", p.max_per_operation)?;
     writeln!(
@@ -163,6 +250,20 @@ fn tool(out: &mut String, name: &str, t: &ToolSection, reachable: bool) -> fmt::
         show_duration(p.backoff.cap)
     )?;
     writeln!(out, "rate = \"{}\"", show_rate(p.rate))?;
+    if let Some(most) = p.max_identical_calls {
+        writeln!(out, "max_identical_calls = {most}")?;
+    }
+    if t.described.is_none() && !p.recovery.is_default() {
+        let branches = CLASSES.iter().map(|class| {
+            let branch = p.recovery.branch(*class, ProviderKind::Keyed);
+            format!("{class} = \"{}\"", branch.as_str())
+        });
+        writeln!(
+            out,
+            "recovery = {{ {} }}",
+            branches.collect::<Vec<_>>().join(", ")
+        )?;
+    }
     let repeat = match p.repeat {
         Repeat::Answer => "answer",
         Repeat::Open => "open",
@@ -175,6 +276,18 @@ fn tool(out: &mut String, name: &str, t: &ToolSection, reachable: bool) -> fmt::
         show_duration(p.claim_ttl),
         show_duration(p.approval_ttl)
     )?;
+    if let Some((count, window)) = p.max_operations {
+        let window = show_duration(window);
+        writeln!(
+            out,
+            "max_operations = {{ count = {count}, window = \"{window}\" }}"
+        )?;
+    }
+    caps(out, name, p)
+}
+
+/// Its money limits.
+fn caps(out: &mut String, name: &str, p: &ToolPolicy) -> fmt::Result {
     for (currency, caps) in &p.caps {
         writeln!(out, "\n[tools.{}.caps.{currency}]", key(name))?;
         for (key, value) in [

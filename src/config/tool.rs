@@ -1,15 +1,20 @@
-//! `[tools.issue_refund]`: what an agent may ask for, and how often.
+//! `[tools.NAME]`: what an agent may ask for, and how often.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::read::{Section, Value};
-use super::sections::{HOUR, MONTH, MS, SECOND, STRIPE};
-use super::{Config, ConfigError, ToolSection, check};
+use super::sections::{HOUR, MONTH, MS, REFUND, SECOND, STRIPE};
+use super::{Config, ConfigError, DescribedTool, ProviderType, ToolSection, check, described};
+use crate::domain::ids::ProviderName;
 use crate::domain::money::{Currency, MAX_MINOR};
-use crate::domain::policy::{Backoff, Caps, Repeat, ToolPolicy};
+use crate::domain::policy::{Backoff, Caps, ProviderKind, Repeat, ToolPolicy};
+use crate::domain::recovery::Recovery;
 use crate::domain::text::TextError;
+use crate::tool::Tool;
+use crate::tool::description::Risk;
 
-const KNOWN: [&str; 10] = [
+const KNOWN: [&str; 14] = [
     "provider",
     "max_per_call",
     "max_per_operation",
@@ -20,18 +25,22 @@ const KNOWN: [&str; 10] = [
     "claim_ttl",
     "approval_ttl",
     "caps",
+    "max_operations",
+    "max_identical_calls",
+    "description",
+    "recovery",
 ];
-/// Not enforced by this version.
-const LATER: [&str; 1] = ["max_identical_calls"];
 
-pub(super) fn read(mut s: Section<'_>, config: &Config) -> Result<ToolSection, ConfigError> {
-    let provider = match s.take("provider") {
-        Some(v) => check::known_provider(&v, config)?,
-        None => STRIPE
-            .parse()
-            .map_err(|e: TextError| s.error(e.to_string(), "name its provider"))?,
-    };
+pub(super) fn read(
+    mut s: Section<'_>,
+    name: &str,
+    config: &Config,
+) -> Result<ToolSection, ConfigError> {
+    let (provider, described) = wire(&mut s, name, config)?;
     let mut p = ToolPolicy::refund(provider);
+    if let Some(described) = &described {
+        says(&mut p, &described.tool);
+    }
     if let Some(v) = s.take("max_per_call") {
         p.max_per_call = v.count(100)?;
     }
@@ -70,9 +79,119 @@ pub(super) fn read(mut s: Section<'_>, config: &Config) -> Result<ToolSection, C
             }
         }
     }
+    if let Some(v) = s.take("recovery") {
+        p.recovery = recovery(&v, config, &p.provider)?;
+    }
+    counts(&mut s, &mut p)?;
     check::attempts(&p, &s)?;
-    s.finish(&KNOWN, &LATER)?;
-    Ok(ToolSection { policy: p })
+    let keys = if described.is_some() {
+        &described::KEYS[..]
+    } else {
+        &[]
+    };
+    s.finish(&[&KNOWN[..], keys].concat(), &[])?;
+    Ok(ToolSection {
+        policy: p,
+        described,
+    })
+}
+
+/// What of the limits the description decides.
+fn says(p: &mut ToolPolicy, tool: &Tool) {
+    p.words = tool.words();
+    p.delivers = tool.description().delivers;
+    p.recovery = tool.recovery().clone();
+    p.approve_all = tool.description().risk == Risk::High;
+}
+
+/// Limits that are counts of calls and operations.
+fn counts(s: &mut Section<'_>, p: &mut ToolPolicy) -> Result<(), ConfigError> {
+    if let Some(v) = s.take("max_identical_calls") {
+        p.max_identical_calls = Some(v.count(1000)?);
+    }
+    if let Some(v) = s.take("max_operations") {
+        p.max_operations = Some(operations(&v)?);
+    }
+    Ok(())
+}
+
+/// Who carries it out, and how it is described: refunds by a provider of kind stripe, whose wire is the
+/// program's own, and every other tool by a provider of kind http.
+fn wire(
+    s: &mut Section<'_>,
+    name: &str,
+    config: &Config,
+) -> Result<(ProviderName, Option<DescribedTool>), ConfigError> {
+    let provider = match s.take("provider") {
+        Some(v) => check::known_provider(&v, config)?,
+        None if name == REFUND => STRIPE
+            .parse()
+            .map_err(|e: TextError| s.error(e.to_string(), "name its provider"))?,
+        None => {
+            return Err(s.error(
+                "has no provider",
+                "add provider = \"…\", one of kind http (only issue_refund has a default)",
+            ));
+        }
+    };
+    let known = config.providers.get(&provider);
+    let http = known.filter(|p| p.kind == ProviderType::Http);
+    match (name == REFUND, http) {
+        (true, None) => Ok((provider, None)),
+        (true, Some(_)) => Err(s.error(
+            format!("has the provider {provider}, which is of kind http"),
+            "name one of kind stripe, or choose another name for a described tool",
+        )),
+        (false, None) => Err(s.error(
+            "is not a tool that this provider has",
+            format!("[tools.{REFUND}] is of kind stripe; other tools need a provider of kind http"),
+        )),
+        (false, Some(section)) => {
+            let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
+            if name.len() > 64 || !name.bytes().all(plain) {
+                return Err(s.error(
+                    "has a name that models cannot call",
+                    "use letters, digits, _ and -",
+                ));
+            }
+            let described = described::tool(s, name, section.profile.kind)?;
+            Ok((provider, Some(described)))
+        }
+    }
+}
+
+/// The table of a tool whose wire is the program's own; described ones read it with their description.
+fn recovery(
+    v: &Value<'_>,
+    config: &Config,
+    provider: &ProviderName,
+) -> Result<Recovery, ConfigError> {
+    let table = v.table()?.take_all();
+    let mut named = BTreeMap::new();
+    for (class, branch) in &table {
+        named.insert(class.clone(), branch.text()?.to_owned());
+    }
+    let kind = config.providers.get(provider).map(|p| p.profile.kind);
+    Recovery::new(&named, kind.unwrap_or(ProviderKind::Keyed), true).map_err(|what| {
+        v.error(
+            what,
+            "name every class, with the protocol's branch or a stricter one",
+        )
+    })
+}
+
+/// So many operations within a window.
+fn operations(v: &Value<'_>) -> Result<(u32, Duration), ConfigError> {
+    let mut s = v.table()?;
+    let (Some(count), Some(window)) = (s.take("count"), s.take("window")) else {
+        return Err(v.error(
+            "needs both count and window",
+            "write max_operations = { count = 100, window = \"1h\" }",
+        ));
+    };
+    let limit = (count.count(1_000_000)?, window.duration(SECOND..=MONTH)?);
+    s.finish(&["count", "window"], &[])?;
+    Ok(limit)
 }
 
 fn backoff(mut s: Section<'_>, mut b: Backoff) -> Result<Backoff, ConfigError> {

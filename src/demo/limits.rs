@@ -57,6 +57,7 @@ impl Limits {
         let policy = ToolPolicy {
             rate: boundless(),
             circuit: false,
+            max_identical_calls: None,
             ..ToolPolicy::refund(provider)
         };
         let one_by_one = first(plan).is_some();

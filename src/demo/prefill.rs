@@ -19,8 +19,8 @@ use uuid::Uuid;
 
 use super::DemoError;
 use super::stage::Stage;
+use crate::domain::arguments::Arguments;
 use crate::domain::evidence::{ObjectStatus, ProviderObject};
-use crate::domain::identity::Identity;
 use crate::domain::ids::{
     AgentName, CallId, EngineId, OperationId, OrderId, PaymentId, ProviderRef, SessionId, ToolName,
 };
@@ -33,7 +33,7 @@ use crate::domain::transition::Event;
 use crate::domain::{Instant, earlier, later};
 use crate::ledger::sqlite::{self, Past, Times};
 use crate::ledger::{Accepted, Drive, LeasedCall, LedgerError, NewCall, OpenRow, Opening};
-use crate::provider::SharedProvider;
+use crate::provider::{Asked, SharedProvider};
 
 /// How long the filling engine may hold a call (virtual time).
 const LEASE: Duration = Duration::from_hours(1);
@@ -163,10 +163,12 @@ impl Stories {
         let arguments = json!({ "amount_cents": amount, "currency": "usd", "order_id": order });
         let args = RefundArguments::parse(&arguments);
         let args = args.map_err(|e| DemoError::Restless(e.to_string()))?;
+        let money = args.money;
+        let args = Arguments::from(args);
         let resolved = Resolved {
             payment: PaymentId::parse(&format!("pi_order_{order}"))?,
             charge: None,
-            currency: args.money.currency(),
+            currency: money.currency(),
             captured_minor: 100_000,
             refunded_minor: 0,
             refunds: Vec::new(),
@@ -177,8 +179,8 @@ impl Stories {
             operation: Some(id.clone()),
             payment: Some(resolved.payment.clone()),
             charge: None,
-            amount_minor: args.money.minor(),
-            currency: args.money.currency(),
+            amount_minor: Some(money.minor()),
+            currency: Some(money.currency()),
             status: ObjectStatus::Succeeded,
             created_at: made_at,
             failure_reason: None,
@@ -191,14 +193,21 @@ impl Stories {
             // Four of one customer in one conversation.
             session: Some(SessionId::parse(&format!("chat_p{:07}", number / 4))?),
         };
+        let asked = Asked {
+            tool: &self.tool,
+            operation: &id,
+            arguments: &args,
+            resolved: Some(&resolved),
+        };
+        let request = self.provider.request(&asked);
+        let request = request.map_err(|e| DemoError::Restless(e.to_string()))?;
         let row = OpenRow {
             key: IdempotencyKey::from_uuid(drawn(lots)),
             tool: self.tool.clone(),
             provider: self.provider.name().clone(),
-            identity: Identity::refund(&args.order, args.money),
-            request: self.provider.request(&id, &args, &resolved),
+            request,
             arguments: args,
-            resolved,
+            resolved: Some(resolved),
             mark: String::new(),
             id,
         };

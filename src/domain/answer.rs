@@ -1,95 +1,127 @@
 //! What a model hears: the answer of a call, from the row as it stands. Never more than the row.
 
 use super::operation::{FailureClass, OperationRow, Status};
-use super::tool_call::{BlockedBy, RejectClass, ToolResult};
+use super::policy::Words;
+use super::text::SafeText;
+use super::tool_call::{BlockedBy, Named, RejectClass, ToolResult};
 
-const CHECKING: &str =
-    "Outcome unknown. A person is checking. Do not say the refund succeeded or failed.";
-const UNCONFIRMED: &str = "Not confirmed yet; it may or may not have happened. Asking again is safe. Do not say the refund succeeded or failed.";
-const PENDING: &str =
-    "The provider accepted it; it is not final yet. Do not say the refund arrived.";
-const HELD: &str = "A person must approve this refund before it is sent. Nothing was sent.";
+fn checks(words: Words) -> SafeText {
+    let noun = words.noun;
+    SafeText::new(&format!(
+        "Outcome unknown. A person is checking. Do not say the {noun} succeeded or failed."
+    ))
+}
+
+fn not_confirmed(words: Words) -> SafeText {
+    let noun = words.noun;
+    SafeText::new(&format!(
+        "Not confirmed yet; it may or may not have happened. Asking again is safe. Do not say the {noun} succeeded or failed."
+    ))
+}
+
+fn accepted(words: Words) -> SafeText {
+    let noun = words.noun;
+    SafeText::new(&format!(
+        "The provider accepted it; it is not final yet. Do not say the {noun} arrived."
+    ))
+}
+
+fn waits(words: Words) -> SafeText {
+    let noun = words.noun;
+    SafeText::new(&format!(
+        "A person must approve this {noun} before it is sent. Nothing was sent."
+    ))
+}
+
+fn object(row: &OperationRow, words: Words) -> Option<Named> {
+    let name = words.object.to_owned();
+    row.provider_ref.clone().map(|id| Named { name, id })
+}
 
 /// The answer that the row gives now, to a call that is done with it.
 #[must_use]
-pub fn of(row: &OperationRow) -> ToolResult {
+pub fn of(row: &OperationRow, words: Words) -> ToolResult {
     if row.contradicted.is_some() {
-        return checking(row);
+        return checking(row, words);
     }
     match row.status {
-        Status::Succeeded => ToolResult::Refunded {
-            operation_id: row.id.clone(),
-            refund_id: row.provider_ref.clone(),
-            repeat: false,
-        },
+        Status::Succeeded => done(row, words, false),
         Status::Failed => ToolResult::Failed {
             operation_id: row.id.clone(),
-            refund_id: row.provider_ref.clone(),
+            object: object(row, words),
             class: row.failure.unwrap_or(FailureClass::ValidationFailure),
             reason: row
                 .failure_text
                 .clone()
                 .unwrap_or_else(|| "the provider refused it".into()),
         },
-        Status::Unknown => checking(row),
+        Status::Unknown => checking(row, words),
         Status::Open if row.held => ToolResult::Held {
             operation_id: row.id.clone(),
-            note: HELD.into(),
+            note: waits(words),
         },
         Status::Open => ToolResult::Unconfirmed {
             operation_id: row.id.clone(),
-            refund_id: row.provider_ref.clone(),
+            object: object(row, words),
             note: if row.provider_ref.is_some() {
-                PENDING
+                accepted(words)
             } else {
-                UNCONFIRMED
-            }
-            .into(),
+                not_confirmed(words)
+            },
         },
+    }
+}
+
+fn done(row: &OperationRow, words: Words, repeat: bool) -> ToolResult {
+    ToolResult::Done {
+        word: words.success.to_owned(),
+        operation_id: row.id.clone(),
+        object: object(row, words),
+        repeat,
     }
 }
 
 /// `checking`, whatever the status: also for every call on a contradicted order (R42).
 #[must_use]
-pub fn checking(row: &OperationRow) -> ToolResult {
+pub fn checking(row: &OperationRow, words: Words) -> ToolResult {
     ToolResult::Checking {
         operation_id: row.id.clone(),
-        refund_id: row.provider_ref.clone(),
-        note: CHECKING.into(),
+        object: object(row, words),
+        note: checks(words),
     }
 }
 
 /// `checking` because a row of the same order or payment is contradicted: its object is not this
 /// call's, so it is not named.
 #[must_use]
-pub fn blocked(row: &OperationRow) -> ToolResult {
+pub fn blocked(row: &OperationRow, words: Words) -> ToolResult {
     ToolResult::Checking {
         operation_id: row.id.clone(),
-        refund_id: None,
-        note: CHECKING.into(),
+        object: None,
+        note: checks(words),
     }
 }
 
 /// The stored result of an earlier equal operation (R62).
 #[must_use]
-pub fn repeat(row: &OperationRow) -> ToolResult {
-    ToolResult::Refunded {
-        operation_id: row.id.clone(),
-        refund_id: row.provider_ref.clone(),
-        repeat: true,
-    }
+pub fn repeat(row: &OperationRow, words: Words) -> ToolResult {
+    done(row, words, true)
 }
 
-/// Another amount of the same order or payment is not settled: nothing was done for this one (I4).
+/// Another request for the same order or payment is not settled: nothing was done for this one (I4).
 #[must_use]
 pub fn order_busy(row: &OperationRow) -> ToolResult {
+    let reason = if row.money.is_some() {
+        "another amount of this order or payment is not settled yet; nothing was done for this amount"
+    } else {
+        "another request for this order is not settled yet; nothing was done for this one"
+    };
     ToolResult::Rejected {
         class: RejectClass::OrderBusy,
-        reason: "another amount of this order or payment is not settled yet; nothing was done for this amount"
-            .into(),
+        reason: reason.into(),
         blocked_by: Some(BlockedBy {
             operation_id: row.id.clone(),
-            amount_cents: row.money.minor(),
+            amount_cents: row.minor(),
             status: row.status,
         }),
     }

@@ -77,8 +77,11 @@ pub struct ProviderObject {
     pub operation: Option<OperationId>,
     pub payment: Option<PaymentId>,
     pub charge: Option<ChargeId>,
-    pub amount_minor: i64,
-    pub currency: Currency,
+    /// Empty where the object tells of no money.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub amount_minor: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub currency: Option<Currency>,
     pub status: ObjectStatus,
     pub created_at: Instant,
     pub failure_reason: Option<SafeText>,
@@ -104,8 +107,7 @@ impl ProviderObject {
     #[must_use]
     pub fn bearing(&self, row: &OperationRow, taken: bool) -> Option<Bearing> {
         let same_payment = self.payment == row.payment;
-        let same_money =
-            self.amount_minor == row.money.minor() && self.currency == row.money.currency();
+        let same_money = row.same_money(self.amount_minor, self.currency);
         match &self.operation {
             Some(id) if *id == row.id && same_payment && same_money && !taken => {
                 Some(Bearing::Ours)
@@ -114,7 +116,9 @@ impl ProviderObject {
             Some(_) => None,
             None => {
                 let first = row.first_authorised_at?;
-                let candidate = same_payment
+                // What nothing ties to the row, neither a mark nor a payment, is anybody's.
+                let candidate = row.payment.is_some()
+                    && same_payment
                     && same_money
                     && !taken
                     && self.created_at > earlier(first, CANDIDATE_SLACK);

@@ -69,8 +69,8 @@ pub fn agrees(row: &OperationRow, object: &ProviderObject, field: Field) -> Opti
     match field {
         Field::Id => row.provider_ref.as_ref().map(|id| *id == object.id),
         Field::Payment => Some(row.payment == object.payment),
-        Field::Amount => Some(row.money.minor() == object.amount_minor),
-        Field::Currency => Some(row.money.currency() == object.currency),
+        Field::Amount => row.money.map(|m| Some(m.minor()) == object.amount_minor),
+        Field::Currency => row.money.map(|m| Some(m.currency()) == object.currency),
         Field::Status => match row.status {
             Status::Succeeded => Some(object.status == ObjectStatus::Succeeded),
             Status::Failed => Some(object.status.is_lost()),

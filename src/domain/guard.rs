@@ -105,12 +105,15 @@ fn four_eyes(op: &Operation, ruling: Ruling, terms: &Terms) -> Ruling {
 }
 
 fn over_four_eyes(op: &Operation, terms: &Terms) -> bool {
+    let Some(money) = op.row.money else {
+        return false;
+    };
     terms
         .policy
         .caps
-        .get(&op.row.money.currency())
+        .get(&money.currency())
         .and_then(|caps| caps.four_eyes_over)
-        .is_some_and(|limit| op.row.money.minor() > limit)
+        .is_some_and(|limit| money.minor() > limit)
 }
 
 fn as_succeeded(op: &Operation) -> Ruling {

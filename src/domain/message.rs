@@ -6,9 +6,10 @@
 //! Tests: below, and `tests/cli_submit.rs`.
 
 use super::answer;
-use super::ids::OrderId;
+use super::ids::{OrderId, ToolName};
 use super::money::Money;
 use super::operation::{FailureClass, OperationRow};
+use super::policy::Words;
 use super::tool_call::{RefundArguments, RejectClass, ToolResult};
 
 /// A language that customers are spoken to in.
@@ -34,9 +35,9 @@ pub enum Language {
 /// What a customer may hear.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Heard {
-    Refunded,
+    Done,
     /// The stored result of an earlier equal call.
-    RefundedBefore,
+    DoneBefore,
     Unconfirmed,
     /// The provider has it, and it is not final.
     Accepted,
@@ -49,13 +50,11 @@ enum Heard {
 impl Heard {
     fn of(result: &ToolResult) -> Self {
         match result {
-            ToolResult::Refunded { repeat: false, .. } => Self::Refunded,
-            ToolResult::Refunded { repeat: true, .. } => Self::RefundedBefore,
+            ToolResult::Done { repeat: false, .. } => Self::Done,
+            ToolResult::Done { repeat: true, .. } => Self::DoneBefore,
+            ToolResult::Unconfirmed { object: None, .. } => Self::Unconfirmed,
             ToolResult::Unconfirmed {
-                refund_id: None, ..
-            } => Self::Unconfirmed,
-            ToolResult::Unconfirmed {
-                refund_id: Some(_), ..
+                object: Some(_), ..
             } => Self::Accepted,
             ToolResult::Checking { .. } => Self::Checking,
             ToolResult::Held { .. } => Self::Held,
@@ -65,21 +64,44 @@ impl Heard {
     }
 }
 
-/// What a call gets to hear besides `result`. `arguments` are the call's own, JSON text: where they
-/// cannot be read, neither amount nor order is named.
+/// The tool whose sentences speak of a refund.
+const REFUNDS: &str = "issue_refund";
+
+/// What a call of `tool` gets to hear besides `result`. `arguments` are the call's own, JSON text: where
+/// they cannot be read, neither amount nor order is named.
 #[must_use]
-pub fn of_call(result: &ToolResult, arguments: &str, language: Language) -> String {
+pub fn of_call(
+    result: &ToolResult,
+    tool: &ToolName,
+    arguments: &str,
+    language: Language,
+) -> String {
+    let heard = Heard::of(result);
+    if tool.as_str() != REFUNDS {
+        return general(heard, language).to_owned();
+    }
     let arguments = serde_json::from_str(arguments).unwrap_or_default();
     let asked = RefundArguments::parse(&arguments).ok();
     let about = asked.as_ref().map(|a| (a.money, &a.order));
-    say(Heard::of(result), about, language)
+    say(heard, about, language)
 }
 
 /// What everybody who asked for this row's effect may be told of it now.
 #[must_use]
 pub fn of_row(row: &OperationRow, language: Language) -> String {
-    let about = Some((row.money, &row.order_id));
-    say(Heard::of(&answer::of(row)), about, language)
+    let heard = Heard::of(&answer::of(row, Words::REFUND));
+    if row.tool.as_str() != REFUNDS {
+        return general(heard, language).to_owned();
+    }
+    let about = row.money.zip(row.order_id.as_ref());
+    say(heard, about, language)
+}
+
+fn general(heard: Heard, language: Language) -> &'static str {
+    match language {
+        Language::En => general_english(heard),
+        Language::Ru => general_russian(heard),
+    }
 }
 
 fn say(heard: Heard, about: Option<(Money, &OrderId)>, language: Language) -> String {
@@ -95,15 +117,95 @@ fn say(heard: Heard, about: Option<(Money, &OrderId)>, language: Language) -> St
     text.replacen("{of}", &of, 1)
 }
 
+/// Of any other tool than refunds: what it does has no name that fits every sentence.
+fn general_english(heard: Heard) -> &'static str {
+    match heard {
+        Heard::Done => "Your request has been carried out.",
+        Heard::DoneBefore => {
+            "Your request was carried out earlier already. Nothing was done again."
+        }
+        Heard::Unconfirmed => {
+            "We cannot confirm your request yet. Please ask again in a few minutes."
+        }
+        Heard::Accepted => "Your request was accepted, but it is not final yet.",
+        Heard::Checking => {
+            "We cannot confirm your request yet. A colleague is checking and will answer in this chat."
+        }
+        Heard::Held => "A colleague has to approve your request first. Nothing has been sent yet.",
+        Heard::Failed(FailureClass::ValidationFailure) => "Your request was not carried out.",
+        Heard::Failed(FailureClass::PermissionDenied) => {
+            "Your request was not authorised, so it was not carried out."
+        }
+        Heard::Failed(FailureClass::EffectFailed) => "Your request did not go through.",
+        Heard::Failed(FailureClass::Unavailable) => {
+            "Your request could not be sent. Nothing was done; please ask again later."
+        }
+        Heard::Rejected(RejectClass::ValidationFailure) => {
+            "We cannot carry out this request as it was asked for. Nothing was done."
+        }
+        Heard::Rejected(RejectClass::PermissionDenied) => {
+            "This request is not permitted. Nothing was done."
+        }
+        Heard::Rejected(RejectClass::RateLimited) => {
+            "There are too many requests right now. Nothing was done; please ask again in a minute."
+        }
+        Heard::Rejected(RejectClass::Unavailable) => {
+            "We cannot carry out this request right now. Nothing was done; please ask again later."
+        }
+        Heard::Rejected(RejectClass::OrderBusy) => {
+            "Another request for the same order is not settled yet. Nothing was done for this one; please ask again later."
+        }
+    }
+}
+
+/// The same in Russian.
+fn general_russian(heard: Heard) -> &'static str {
+    match heard {
+        Heard::Done => "Ваш запрос выполнен.",
+        Heard::DoneBefore => "Ваш запрос уже был выполнен раньше. Повторно ничего не сделано.",
+        Heard::Unconfirmed => {
+            "Мы пока не можем подтвердить ваш запрос. Пожалуйста, спросите ещё раз через несколько минут."
+        }
+        Heard::Accepted => "Ваш запрос принят, но ещё не завершён.",
+        Heard::Checking => {
+            "Мы пока не можем подтвердить ваш запрос. Наш сотрудник проверяет и ответит вам в этом чате."
+        }
+        Heard::Held => {
+            "Ваш запрос сначала должен одобрить наш сотрудник. Пока ничего не отправлено."
+        }
+        Heard::Failed(FailureClass::ValidationFailure) => "Ваш запрос не был выполнен.",
+        Heard::Failed(FailureClass::PermissionDenied) => {
+            "Ваш запрос не был разрешён и не выполнен."
+        }
+        Heard::Failed(FailureClass::EffectFailed) => "Ваш запрос не прошёл.",
+        Heard::Failed(FailureClass::Unavailable) => {
+            "Ваш запрос не удалось отправить. Ничего не сделано; пожалуйста, обратитесь позже."
+        }
+        Heard::Rejected(RejectClass::ValidationFailure) => {
+            "Мы не можем выполнить запрос в таком виде. Ничего не сделано."
+        }
+        Heard::Rejected(RejectClass::PermissionDenied) => {
+            "Этот запрос не разрешён. Ничего не сделано."
+        }
+        Heard::Rejected(RejectClass::RateLimited) => {
+            "Сейчас слишком много запросов. Ничего не сделано; пожалуйста, повторите через минуту."
+        }
+        Heard::Rejected(RejectClass::Unavailable) => {
+            "Сейчас мы не можем выполнить этот запрос. Ничего не сделано; пожалуйста, обратитесь позже."
+        }
+        Heard::Rejected(RejectClass::OrderBusy) => {
+            "Другой запрос по тому же заказу ещё не завершён. По этому запросу ничего не сделано; пожалуйста, обратитесь позже."
+        }
+    }
+}
+
 /// `{of}` stands for amount and order, or for nothing.
 fn english(heard: Heard) -> &'static str {
     match heard {
-        Heard::Refunded => {
+        Heard::Done => {
             "Your refund{of} has been made. It can take some days to appear in your account."
         }
-        Heard::RefundedBefore => {
-            "Your refund{of} was made earlier already. Nothing further was sent."
-        }
+        Heard::DoneBefore => "Your refund{of} was made earlier already. Nothing further was sent.",
         Heard::Unconfirmed => {
             "We cannot confirm your refund{of} yet. Please ask again in a few minutes."
         }
@@ -145,12 +247,10 @@ fn english(heard: Heard) -> &'static str {
 /// The same in Russian; what `{of}` stands for fits behind any case of "возврат".
 fn russian(heard: Heard) -> &'static str {
     match heard {
-        Heard::Refunded => {
+        Heard::Done => {
             "Возврат{of} выполнен. Деньги могут поступить на ваш счёт через несколько дней."
         }
-        Heard::RefundedBefore => {
-            "Возврат{of} уже был выполнен раньше. Повторно ничего не отправлено."
-        }
+        Heard::DoneBefore => "Возврат{of} уже был выполнен раньше. Повторно ничего не отправлено.",
         Heard::Unconfirmed => {
             "Мы пока не можем подтвердить возврат{of}. Пожалуйста, спросите ещё раз через несколько минут."
         }
@@ -218,9 +318,20 @@ mod tests {
     use super::*;
     use crate::domain::ids::OperationId;
     use crate::domain::text::SafeText;
+    use crate::domain::tool_call::Named;
     use strum::VariantArray as _;
 
     const ARGUMENTS: &str = r#"{"order_id":"4417","amount_cents":3800,"currency":"usd"}"#;
+
+    fn refunds() -> ToolName {
+        ToolName::parse(REFUNDS).expect("a name")
+    }
+
+    fn object() -> Option<Named> {
+        let id = "re_1".parse().ok()?;
+        let name = "refund_id".to_owned();
+        Some(Named { name, id })
+    }
 
     fn id() -> OperationId {
         OperationId::parse("op_5521").expect("an id")
@@ -228,7 +339,7 @@ mod tests {
 
     /// Every result a call can get, with what belongs to us in it.
     fn results() -> Vec<ToolResult> {
-        let (operation_id, note, refund_id) = (id(), SafeText::new("note"), "re_1".parse().ok());
+        let (operation_id, note, object) = (id(), SafeText::new("note"), object());
         let mut all = vec![
             ToolResult::Held {
                 operation_id: id(),
@@ -236,21 +347,22 @@ mod tests {
             },
             ToolResult::Checking {
                 operation_id: operation_id.clone(),
-                refund_id: refund_id.clone(),
+                object: object.clone(),
                 note: note.clone(),
             },
         ];
-        for refund_id in [None, refund_id.clone()] {
+        for object in [None, object.clone()] {
             all.push(ToolResult::Unconfirmed {
                 operation_id: id(),
-                refund_id,
+                object,
                 note: note.clone(),
             });
         }
         for repeat in [false, true] {
-            all.push(ToolResult::Refunded {
+            all.push(ToolResult::Done {
+                word: "refunded".into(),
                 operation_id: id(),
-                refund_id: refund_id.clone(),
+                object: object.clone(),
                 repeat,
             });
         }
@@ -262,7 +374,7 @@ mod tests {
         ] {
             all.push(ToolResult::Failed {
                 operation_id: id(),
-                refund_id: refund_id.clone(),
+                object: object.clone(),
                 class,
                 reason: "the provider said secret things".into(),
             });
@@ -284,7 +396,7 @@ mod tests {
         for language in Language::VARIANTS {
             let mut heard: Vec<String> = Vec::new();
             for result in results() {
-                let text = of_call(&result, ARGUMENTS, *language);
+                let text = of_call(&result, &refunds(), ARGUMENTS, *language);
                 assert!(text.contains("4417") && text.contains("38"), "{text}");
                 for ours in ["op_", "re_", "secret", "note", "{", "}", "stripe", "key"] {
                     assert!(!text.contains(ours), "{text}");
@@ -295,7 +407,7 @@ mod tests {
                 let latin = latin.contains(|c: char| c.is_ascii_alphabetic());
                 assert_eq!(latin, *language == Language::En, "{text}");
                 // Without readable arguments the sentence still stands.
-                let bare = of_call(&result, "{}", *language);
+                let bare = of_call(&result, &refunds(), "{}", *language);
                 assert!(!bare.contains("{of}") && !bare.contains("  "), "{bare}");
                 heard.push(text);
             }
@@ -303,17 +415,34 @@ mod tests {
     }
 
     #[test]
+    fn other_tools_have_sentences_of_their_own_that_name_no_refund() {
+        let tickets = ToolName::parse("create_ticket").expect("a name");
+        for language in Language::VARIANTS {
+            let mut heard: Vec<String> = Vec::new();
+            for result in results() {
+                let text = of_call(&result, &tickets, ARGUMENTS, *language);
+                for wrong in ["refund", "возврат", "Возврат", "{", "op_", "re_", "4417"]
+                {
+                    assert!(!text.contains(wrong), "{text}");
+                }
+                assert!(text.ends_with('.') && !heard.contains(&text), "{text}");
+                heard.push(text);
+            }
+        }
+    }
+
+    #[test]
     fn only_a_success_is_told_as_one_and_checking_confirms_nothing_r57() {
-        let told = |result: &ToolResult| of_call(result, ARGUMENTS, Language::En);
+        let told = |result: &ToolResult| of_call(result, &refunds(), ARGUMENTS, Language::En);
         for result in results() {
-            let success = matches!(result, ToolResult::Refunded { .. });
+            let success = matches!(result, ToolResult::Done { .. });
             let text = told(&result);
             let claims = text.contains("has been made") || text.contains("was made earlier");
             assert_eq!(claims, success, "{text}");
         }
         let checking = ToolResult::Checking {
             operation_id: id(),
-            refund_id: None,
+            object: None,
             note: SafeText::default(),
         };
         assert_eq!(
@@ -322,7 +451,7 @@ mod tests {
              A colleague is checking and will answer in this chat."
         );
         assert_eq!(
-            of_call(&checking, ARGUMENTS, Language::Ru),
+            of_call(&checking, &refunds(), ARGUMENTS, Language::Ru),
             "Мы пока не можем подтвердить возврат на сумму 38,00\u{a0}USD по заказу 4417. \
              Наш сотрудник проверяет и ответит вам в этом чате."
         );
@@ -349,6 +478,7 @@ mod tests {
         let arguments = r#"{"order_id":"{of}{of}","amount_cents":100,"currency":"usd"}"#;
         let text = of_call(
             &ToolResult::rejected(RejectClass::Unavailable, ""),
+            &refunds(),
             arguments,
             Language::En,
         );

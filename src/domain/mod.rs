@@ -19,6 +19,7 @@
 
 pub mod agent;
 pub mod answer;
+pub mod arguments;
 pub mod attempt;
 mod draft;
 pub mod evidence;
@@ -36,11 +37,13 @@ pub mod outcome;
 pub mod policy;
 pub mod profile;
 pub mod provider_event;
+pub mod recovery;
 pub mod report;
 pub mod review_event;
 mod step;
 pub mod text;
 pub mod tool_call;
+pub mod tool_result;
 pub mod transition;
 pub mod watch;
 

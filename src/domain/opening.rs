@@ -3,12 +3,12 @@
 
 use super::Instant;
 use super::answer;
-use super::identity::Identity;
+use super::arguments::Arguments;
 use super::ids::{ChargeId, OperationId, PaymentId, ProviderRef};
-use super::money::{Currency, decimal};
+use super::money::{Currency, Money, decimal};
 use super::operation::{OperationRow, Status};
 use super::policy::{Repeat, ToolPolicy};
-use super::tool_call::{RefundArguments, RejectClass, ToolResult};
+use super::tool_call::{RejectClass, ToolResult};
 
 /// What step 3 found.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,19 +38,22 @@ pub struct Resolved {
 #[must_use]
 pub fn get(
     rows: &[OperationRow],
-    args: &RefundArguments,
+    args: &Arguments,
     payment: Option<&PaymentId>,
     policy: &ToolPolicy,
 ) -> Got {
+    let words = policy.words;
     if let Some(row) = rows.iter().find(|r| r.contradicted.is_some()) {
-        return Got::Answer(Box::new(answer::blocked(row)));
+        return Got::Answer(Box::new(answer::blocked(row, words)));
     }
-    let identity = Identity::refund(&args.order, args.money);
+    let identity = &args.identity;
     let payment = payment.or(args.payment.as_ref());
     let live = |r: &&OperationRow| matches!(r.status, Status::Open | Status::Unknown);
-    let same_identity = |r: &&OperationRow| r.identity == identity;
+    let same_identity = |r: &&OperationRow| r.identity == *identity;
     let same_payment = |r: &&OperationRow| {
-        payment.is_some() && r.payment.as_ref() == payment && r.money.minor() == args.money.minor()
+        payment.is_some()
+            && r.payment.as_ref() == payment
+            && r.minor() == args.money.map(Money::minor)
     };
     if let Some(row) = rows
         .iter()
@@ -70,19 +73,24 @@ pub fn get(
             .find(|r| r.after.as_ref() == Some(after) && r.status != Status::Failed);
         if let Some(row) = follower.filter(same_identity) {
             return differs(row, args)
-                .map_or_else(|| Got::Answer(Box::new(answer::repeat(row))), reject);
+                .map_or_else(|| Got::Answer(Box::new(answer::repeat(row, words))), reject);
         }
         return match newest {
             Some(row) if row.id == *after => Got::Nothing,
-            Some(_) | None => reject(
-                "after must name the newest refunded operation of the same order and amount".into(),
-            ),
+            Some(_) | None => reject(format!(
+                "after must name the newest {} operation of the same {}",
+                words.success,
+                if args.money.is_some() {
+                    "order and amount"
+                } else {
+                    "kind"
+                }
+            )),
         };
     }
     match (newest, policy.repeat) {
-        (Some(row), Repeat::Answer) => {
-            differs(row, args).map_or_else(|| Got::Answer(Box::new(answer::repeat(row))), reject)
-        }
+        (Some(row), Repeat::Answer) => differs(row, args)
+            .map_or_else(|| Got::Answer(Box::new(answer::repeat(row, words))), reject),
         (Some(_), Repeat::Open) | (None, _) => Got::Nothing,
     }
 }
@@ -95,13 +103,12 @@ fn reject(why: String) -> Got {
 }
 
 /// What the call names otherwise than the row has it.
-fn differs(row: &OperationRow, args: &RefundArguments) -> Option<String> {
+fn differs(row: &OperationRow, args: &Arguments) -> Option<String> {
     let id = &row.id;
-    if row.money.currency() != args.money.currency() {
-        return Some(format!(
-            "the currency differs: {id} has {}",
-            row.money.currency()
-        ));
+    if let (Some(ours), Some(asked)) = (row.currency(), args.money.map(Money::currency))
+        && ours != asked
+    {
+        return Some(format!("the currency differs: {id} has {ours}"));
     }
     if args.payment.is_some() && args.payment != row.payment {
         return Some(format!("the payment_intent differs from that of {id}"));
@@ -112,50 +119,80 @@ fn differs(row: &OperationRow, args: &RefundArguments) -> Option<String> {
     None
 }
 
-/// Step 4 and the sums of step 5: whether the amount fits. `rows` as in [`get`]; `opened_minor` is
-/// what the tool opened in this currency within its cap's window.
+/// What the tool opened already, for its caps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Opened {
+    /// In the call's currency within its cap's window, minor units.
+    pub minor: i64,
+    /// Operations within the window of `max_operations`.
+    pub operations: u32,
+}
+
+/// Step 4 and the sums of step 5: whether the amount fits. `rows` as in [`get`]; `resolved` is empty
+/// for a tool whose provider knows no payments; `opened` is what the tool opened within its caps' windows.
 ///
 /// # Errors
 /// The answer that the call gets instead of a row.
 pub fn check(
     rows: &[OperationRow],
-    args: &RefundArguments,
-    resolved: &Resolved,
+    args: &Arguments,
+    resolved: Option<&Resolved>,
     policy: &ToolPolicy,
-    opened_minor: i64,
+    opened: Opened,
 ) -> Result<(), Box<ToolResult>> {
-    let invalid = |why: String| {
-        Err(Box::new(ToolResult::rejected(
-            RejectClass::ValidationFailure,
-            why,
-        )))
-    };
-    let currency = args.money.currency();
-    if resolved.currency != currency {
+    let reject = |class, why: String| Err(Box::new(ToolResult::rejected(class, why)));
+    let invalid = |why: String| reject(RejectClass::ValidationFailure, why);
+    if let (Some(resolved), Some(money)) = (resolved, args.money)
+        && resolved.currency != money.currency()
+    {
         return invalid(format!(
-            "the payment was made in {}, not {currency}",
-            resolved.currency
+            "the payment was made in {}, not {}",
+            resolved.currency,
+            money.currency()
         ));
     }
+    let of_order = |r: &OperationRow| {
+        let same_order = args.order.is_some() && r.order_id == args.order;
+        let payment = resolved.map(|resolved| &resolved.payment);
+        same_order || (payment.is_some() && r.payment.as_ref() == payment)
+    };
     let unsettled = |r: &&OperationRow| {
         matches!(r.status, Status::Open | Status::Unknown) && r.provider_ref.is_none()
     };
-    if let Some(row) = rows.iter().find(unsettled) {
+    if let Some(row) = rows.iter().filter(unsettled).find(|r| of_order(r)) {
         return Err(Box::new(answer::order_busy(row)));
     }
-    let room = room(rows, resolved, None);
-    if args.money.minor() > room {
-        return invalid(format!(
-            "the amount is {} and only {} {} of the payment is left to refund",
-            args.money,
-            currency.code(),
-            decimal(room.max(0), currency)
-        ));
+    if let (Some(resolved), Some(money)) = (resolved, args.money) {
+        let (room, currency) = (room(rows, resolved, None), money.currency());
+        if money.minor() > room {
+            return invalid(format!(
+                "the amount is {money} and only {} {} of the payment is left to {}",
+                currency.code(),
+                decimal(room.max(0), currency),
+                policy.words.noun
+            ));
+        }
     }
-    match caps(policy, currency, args.money.minor(), opened_minor) {
-        Some(why) => invalid(why),
+    if let Some(why) = args
+        .money
+        .and_then(|m| caps(policy, m.currency(), m.minor(), opened.minor))
+    {
+        return invalid(why);
+    }
+    match count_cap(policy, opened.operations) {
+        Some(why) => reject(RejectClass::RateLimited, why),
         None => Ok(()),
     }
+}
+
+/// Why the tool's cap of operations forbids one more (R97).
+#[must_use]
+pub fn count_cap(policy: &ToolPolicy, opened: u32) -> Option<String> {
+    let (max, window) = policy.max_operations.filter(|(max, _)| opened >= *max)?;
+    Some(format!(
+        "this tool may begin {max} operations in {} s; nothing was done",
+        window.as_secs()
+    ))
 }
 
 /// What is left of a payment: captured − refunded (anywhere) − open, unknown or contradicted here,
@@ -171,7 +208,8 @@ pub fn room(rows: &[OperationRow], resolved: &Resolved, except: Option<&Operatio
                 .as_ref()
                 .is_some_and(|p| resolved.refunds.contains(p))
         })
-        .fold(0_i64, |sum, r| sum.saturating_add(r.money.minor()));
+        .filter_map(OperationRow::minor)
+        .fold(0_i64, i64::saturating_add);
     resolved
         .captured_minor
         .saturating_sub(resolved.refunded_minor)
@@ -202,7 +240,8 @@ pub fn caps(
         && opened_minor.saturating_add(minor) > max
     {
         return Some(format!(
-            "this tool may refund {} in {} s",
+            "this tool may {} {} in {} s",
+            policy.words.noun,
             show(max),
             window.as_secs()
         ));
@@ -212,12 +251,18 @@ pub fn caps(
 
 /// Whether a lead has to approve before anything is sent.
 #[must_use]
-pub fn needs_approval(policy: &ToolPolicy, args: &RefundArguments) -> bool {
+pub fn needs_approval(policy: &ToolPolicy, args: &Arguments) -> bool {
+    if policy.approve_all {
+        return true;
+    }
+    let Some(money) = args.money else {
+        return false;
+    };
     policy
         .caps
-        .get(&args.money.currency())
+        .get(&money.currency())
         .and_then(|c| c.approve_over)
-        .is_some_and(|over| args.money.minor() > over)
+        .is_some_and(|over| money.minor() > over)
 }
 
 /// Whether the provider has to be read again before the first send: it was read more than 60 s ago.

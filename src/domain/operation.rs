@@ -10,8 +10,9 @@ use super::ids::{
     ChargeId, OperationId, OrderId, PaymentId, ProviderName, ProviderRef, ReviewerName, ToolName,
 };
 use super::key::IdempotencyKey;
-use super::money::Money;
+use super::money::{Currency, Money};
 use super::outcome::OutcomeClass;
+use super::policy::Terms;
 use super::text::SafeText;
 
 /// Where an operation stands. `open → succeeded | failed | unknown`, `unknown → succeeded | failed`;
@@ -262,8 +263,10 @@ pub struct OperationRow {
     pub id: OperationId,
     pub tool: ToolName,
     pub identity: Identity,
-    pub order_id: OrderId,
-    pub money: Money,
+    /// Empty for a tool without orders.
+    pub order_id: Option<OrderId>,
+    /// Empty for a tool that moves none.
+    pub money: Option<Money>,
     pub provider: ProviderName,
     pub payment: Option<PaymentId>,
     pub charge: Option<ChargeId>,
@@ -319,6 +322,34 @@ pub struct Claim {
 }
 
 impl OperationRow {
+    /// The amount in minor units, where it moves money.
+    #[must_use]
+    pub fn minor(&self) -> Option<i64> {
+        self.money.map(Money::minor)
+    }
+
+    /// The currency, where it moves money.
+    #[must_use]
+    pub fn currency(&self) -> Option<Currency> {
+        self.money.map(Money::currency)
+    }
+
+    /// Whether an object's amount and currency are this row's; a row without money has nothing to say.
+    #[must_use]
+    pub fn same_money(&self, minor: Option<i64>, currency: Option<Currency>) -> bool {
+        self.money
+            .is_none_or(|m| minor == Some(m.minor()) && currency == Some(m.currency()))
+    }
+
+    /// What it is about, for people: the order, or else what makes it itself.
+    #[must_use]
+    pub fn subject(&self) -> String {
+        match &self.order_id {
+            Some(order) => format!("order {order}"),
+            None => SafeText::new(self.identity.as_str()).to_string(),
+        }
+    }
+
     /// Who claims it at `now`.
     #[must_use]
     pub fn claimed_by(&self, now: Instant) -> Option<&ReviewerName> {
@@ -386,6 +417,17 @@ impl Operation {
                 .last()
                 .and_then(|a| a.result.as_ref())
                 .is_some_and(|r| r.already_refunded)
+    }
+
+    /// Whether a provider (without keys, unless the tool is stricter) has to be asked what exists before anything more is sent to it: an
+    /// attempt may have had an effect, and no complete search says that it had none (R76, R77, R81).
+    #[must_use]
+    pub fn needs_search(&self, terms: &Terms) -> bool {
+        terms.searches_first()
+            && self.row.status == Status::Open
+            && self.row.provider_ref.is_none()
+            && self.row.verdict != Some(Verdict::Absent)
+            && self.attempts.iter().any(Attempt::undetermined)
     }
 
     /// The provider id that a person typed while the provider was unreachable, closed on, and nobody

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::evidence::ProviderObject;
 use super::ids::{OperationId, PaymentId};
-use super::money::Currency;
+use super::money::Money;
 use super::text::SafeText;
 
 /// The class of an attempt's outcome; decides what follows (R70–R75).
@@ -182,8 +182,7 @@ impl Outcome {
 pub struct Expected<'a> {
     pub operation: &'a OperationId,
     pub payment: Option<&'a PaymentId>,
-    pub amount_minor: i64,
-    pub currency: Currency,
+    pub money: Option<Money>,
 }
 
 /// The class of a 2xx answer that parsed: success needs our id, amount, currency, payment and a
@@ -191,9 +190,9 @@ pub struct Expected<'a> {
 #[must_use]
 pub fn classify_object(expected: &Expected<'_>, object: &ProviderObject) -> OutcomeClass {
     use super::evidence::ObjectStatus as S;
-    let same_money = object.amount_minor == expected.amount_minor
-        && object.currency == expected.currency
-        && object.payment.as_ref() == expected.payment;
+    let same_money = expected.money.is_none_or(|m| {
+        object.amount_minor == Some(m.minor()) && object.currency == Some(m.currency())
+    }) && object.payment.as_ref() == expected.payment;
     let Some(owner) = object.operation.as_ref() else {
         // Without our mark nobody can tell whose it is; the same key will ask again.
         return if same_money {

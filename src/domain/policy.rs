@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use super::ids::{OperationId, OrderId, ProviderName};
 use super::money::Currency;
+use super::outcome::OutcomeClass;
 pub use super::profile::{Profile, ProviderKind};
+use super::recovery::{Branch, Recovery};
 use super::{Instant, later};
 
 /// Exponential backoff with full jitter.
@@ -97,12 +99,32 @@ pub struct Caps {
     pub four_eyes_over: Option<i64>,
 }
 
+/// How a tool speaks of its effect. Read once with the configuration, hence static.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Words {
+    /// Its own word for `succeeded`: refunded, created, sent.
+    pub success: &'static str,
+    /// The result's name of the provider's object: `refund_id`, `ticket_id`.
+    pub object: &'static str,
+    /// What the effect is called in a sentence: refund, ticket, message.
+    pub noun: &'static str,
+}
+
+impl Words {
+    /// Those of `issue_refund`.
+    pub const REFUND: Self = Self {
+        success: "refunded",
+        object: "refund_id",
+        noun: "refund",
+    };
+}
+
 /// A tool's limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolPolicy {
     pub provider: ProviderName,
-    /// The tool's own word for `succeeded`: refunded, created, sent.
-    pub success_word: &'static str,
+    /// How the tool speaks of its effect.
+    pub words: Words,
     pub max_per_call: u32,
     pub max_per_operation: u32,
     pub backoff: Backoff,
@@ -117,6 +139,17 @@ pub struct ToolPolicy {
     pub approval_ttl: Duration,
     /// Per currency; once any is set, a currency without its own is rejected.
     pub caps: BTreeMap<Currency, Caps>,
+    /// Whether its effect is itself a delivery, of which nobody may know whether it arrived (R82).
+    pub delivers: bool,
+    /// Its own recovery branches; empty where the protocol's hold.
+    pub recovery: Recovery,
+    /// Equal calls of one agent in a row that send; the next is answered without sending (R96). None: no
+    /// end, for counted runs.
+    pub max_identical_calls: Option<u32>,
+    /// Whether a lead approves every operation before anything is sent: its risk is high (R93, R98).
+    pub approve_all: bool,
+    /// Most operations opened within a window; for tools without money what `caps` are for others.
+    pub max_operations: Option<(u32, Duration)>,
 }
 
 impl ToolPolicy {
@@ -125,7 +158,7 @@ impl ToolPolicy {
     pub fn refund(provider: ProviderName) -> Self {
         Self {
             provider,
-            success_word: "refunded",
+            words: Words::REFUND,
             max_per_call: 3,
             max_per_operation: 6,
             backoff: Backoff {
@@ -142,6 +175,11 @@ impl ToolPolicy {
             claim_ttl: Duration::from_mins(15),
             approval_ttl: Duration::from_hours(24),
             caps: BTreeMap::new(),
+            delivers: false,
+            recovery: Recovery::default(),
+            max_identical_calls: Some(5),
+            approve_all: false,
+            max_operations: None,
         }
     }
 }
@@ -151,6 +189,21 @@ impl ToolPolicy {
 pub struct Terms {
     pub policy: ToolPolicy,
     pub profile: Profile,
+}
+
+impl Terms {
+    /// The recovery branch of an outcome (R90).
+    #[must_use]
+    pub fn branch(&self, class: OutcomeClass) -> Branch {
+        self.policy.recovery.branch(class, self.profile.kind)
+    }
+
+    /// Whether the provider is searched before anything is sent again after doubt.
+    #[must_use]
+    pub fn searches_first(&self) -> bool {
+        self.branch(OutcomeClass::SideEffectUnknown) == Branch::LookUp
+            || self.branch(OutcomeClass::KeyInProgress) == Branch::LookUp
+    }
 }
 
 /// Failures in a row that open a circuit, and over how many operations.

@@ -196,6 +196,34 @@ impl Profile {
         STRIPE.clone()
     }
 
+    /// A provider of which nothing but its kind and its settle time is known; without keys none is kept.
+    #[must_use]
+    pub fn plain(kind: ProviderKind, settle_time: Duration) -> Self {
+        let second = Duration::from_secs(1);
+        let rate = Rate {
+            count: 5,
+            per: second,
+        };
+        Self {
+            kind,
+            // Where no key is honoured, none runs out: the row's own limits end it.
+            retention: match kind {
+                ProviderKind::Keyed => Duration::ZERO,
+                ProviderKind::Lookup | ProviderKind::None => LONGEST,
+            },
+            longest_key: 255,
+            send_window: Duration::from_secs(2),
+            timeout: Duration::from_secs(10),
+            settle_time,
+            lookup_lag: Duration::ZERO,
+            saved_results_are_final: false,
+            always_saved: BTreeSet::new(),
+            never_saved: BTreeSet::new(),
+            rate,
+            read_rate: rate,
+        }
+    }
+
     /// What is left where a shipped file could not be read (a test holds that it can): at most one attempt,
     /// and nothing is ever proven absent.
     fn promising_nothing() -> Self {

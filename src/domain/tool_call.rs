@@ -1,15 +1,16 @@
-//! Tool calls: what a model asked for, validated, and the answer it gets back.
+//! Tool calls: what a model asked for, validated. The answer it gets back is in [`super::tool_result`].
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Instant;
 use super::ids::{
-    AgentName, CallId, ChargeId, OperationId, OrderId, PaymentId, ProviderRef, SessionId, ToolName,
+    AgentName, CallId, ChargeId, OperationId, OrderId, PaymentId, SessionId, ToolName,
 };
 use super::money::{Currency, Money};
-use super::operation::{FailureClass, Status};
 use super::text::SafeText;
+
+pub use super::tool_result::{BlockedBy, Named, RejectClass, ToolResult};
 
 /// Where a call stands.
 #[derive(
@@ -186,106 +187,6 @@ fn money(
         (None, Some(_)) => Err(wrong(
             "amount must be decimal text such as \"38.00\"; a number would be rounded",
         )),
-    }
-}
-
-/// Why a call was rejected; nothing was done for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RejectClass {
-    ValidationFailure,
-    PermissionDenied,
-    RateLimited,
-    Unavailable,
-    OrderBusy,
-}
-
-/// The operation that stands in a call's way.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BlockedBy {
-    pub operation_id: OperationId,
-    pub amount_cents: i64,
-    pub status: Status,
-}
-
-/// What a model gets back (`contract.md`, "Tool result"). Never claims more than the row.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "status", rename_all = "snake_case")]
-pub enum ToolResult {
-    Refunded {
-        operation_id: OperationId,
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        refund_id: Option<ProviderRef>,
-        /// The stored result of an earlier equal operation; nothing was sent.
-        #[serde(skip_serializing_if = "std::ops::Not::not", default)]
-        repeat: bool,
-    },
-    Unconfirmed {
-        operation_id: OperationId,
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        refund_id: Option<ProviderRef>,
-        note: SafeText,
-    },
-    Checking {
-        operation_id: OperationId,
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        refund_id: Option<ProviderRef>,
-        note: SafeText,
-    },
-    Held {
-        operation_id: OperationId,
-        note: SafeText,
-    },
-    Failed {
-        operation_id: OperationId,
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        refund_id: Option<ProviderRef>,
-        class: FailureClass,
-        reason: SafeText,
-    },
-    Rejected {
-        class: RejectClass,
-        reason: SafeText,
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        blocked_by: Option<BlockedBy>,
-    },
-}
-
-impl ToolResult {
-    /// The word in `status`.
-    #[must_use]
-    pub fn status(&self) -> &'static str {
-        match self {
-            Self::Refunded { .. } => "refunded",
-            Self::Unconfirmed { .. } => "unconfirmed",
-            Self::Checking { .. } => "checking",
-            Self::Held { .. } => "held",
-            Self::Failed { .. } => "failed",
-            Self::Rejected { .. } => "rejected",
-        }
-    }
-
-    /// A rejection.
-    #[must_use]
-    pub fn rejected(class: RejectClass, reason: impl Into<SafeText>) -> Self {
-        Self::Rejected {
-            class,
-            reason: reason.into(),
-            blocked_by: None,
-        }
-    }
-
-    /// The operation it speaks of.
-    #[must_use]
-    pub fn operation(&self) -> Option<&OperationId> {
-        match self {
-            Self::Refunded { operation_id, .. }
-            | Self::Unconfirmed { operation_id, .. }
-            | Self::Checking { operation_id, .. }
-            | Self::Held { operation_id, .. }
-            | Self::Failed { operation_id, .. } => Some(operation_id),
-            Self::Rejected { .. } => None,
-        }
     }
 }
 

@@ -16,6 +16,7 @@ use super::ids::{Actor, AgentName, CallId};
 use super::operation::{Contradiction, FailureClass, Operation, Status, UnknownReason};
 use super::outcome::{Outcome, OutcomeClass};
 use super::policy::{ProviderKind, Terms};
+use super::recovery::Branch;
 use super::review_event::{self, Decision};
 use super::text::SafeText;
 use super::{Instant, later};
@@ -191,7 +192,6 @@ fn may_authorise(
         .count();
     let max_per_call = usize::try_from(terms.policy.max_per_call).unwrap_or(usize::MAX);
     let may_have_left = op.attempts.iter().any(Attempt::may_have_left);
-    let undetermined = op.attempts.iter().any(Attempt::undetermined);
     let refusal = if !f.clock {
         Some(Refusal::ClockAlarm)
     } else if row.status != Status::Open {
@@ -217,9 +217,7 @@ fn may_authorise(
         Some(Refusal::KeyExpired)
     } else {
         match terms.profile.kind {
-            ProviderKind::Lookup if undetermined && row.verdict != Some(Verdict::Absent) => {
-                Some(Refusal::LookupFirst)
-            }
+            _ if op.needs_search(terms) => Some(Refusal::LookupFirst),
             ProviderKind::None if may_have_left => Some(Refusal::OperationSpent),
             ProviderKind::Keyed | ProviderKind::Lookup | ProviderKind::None => None,
         }
@@ -345,31 +343,25 @@ fn settle_open(
             }
         }
         OutcomeClass::ValidationFailure | OutcomeClass::PermissionDenied => {
-            let only_execution = outcome.replayed && terms.profile.saved_results_are_final;
-            let definite = (!undetermined || only_execution) && outcome.should_retry != Some(true);
-            if !definite {
-                return d.unknown(UnknownReason::UndeterminedRefusal);
-            }
-            let failure = if class == OutcomeClass::PermissionDenied {
-                FailureClass::PermissionDenied
-            } else {
-                FailureClass::ValidationFailure
-            };
-            d.fail(&Actor::Engine, failure, outcome.error.clone())
+            refused(d, class, outcome, undetermined, terms)
         }
-        // One request of which a byte left is all that such a provider ever gets.
+        // One request of which a byte left is all that a provider with neither keys nor search ever gets; and
+        // a tool may be as strict with any other (R94).
         OutcomeClass::SideEffectUnknown
         | OutcomeClass::KeyInProgress
         | OutcomeClass::RetryableFailure
-            if terms.profile.kind == ProviderKind::None =>
+            if terms.branch(class) == Branch::AskPerson =>
         {
-            d.unknown(UnknownReason::NoKeysAtProvider)
+            d.unknown(match terms.profile.kind {
+                ProviderKind::None => UnknownReason::NoKeysAtProvider,
+                ProviderKind::Keyed | ProviderKind::Lookup => UnknownReason::Stopped,
+            })
         }
         OutcomeClass::SideEffectUnknown
         | OutcomeClass::KeyInProgress
         | OutcomeClass::RetryableFailure
         | OutcomeClass::NotSent => {
-            let lookups = terms.profile.kind == ProviderKind::Lookup && class.is_undetermined();
+            let lookups = terms.branch(class) == Branch::LookUp;
             if d.op.row.attempts >= d.op.row.attempts_max {
                 d.unknown(UnknownReason::AttemptsExhausted)
             } else if lookups || outcome.should_retry == Some(false) {
@@ -381,6 +373,29 @@ fn settle_open(
             }
         }
     }
+}
+
+/// A refusal closes the row where it is definite, and where the tool lets it.
+fn refused(
+    d: &mut Draft,
+    class: OutcomeClass,
+    outcome: &Outcome,
+    undetermined: bool,
+    terms: &Terms,
+) -> Next {
+    let only_execution = outcome.replayed && terms.profile.saved_results_are_final;
+    let definite = (!undetermined || only_execution)
+        && outcome.should_retry != Some(true)
+        && terms.branch(class) != Branch::AskPerson;
+    if !definite {
+        return d.unknown(UnknownReason::UndeterminedRefusal);
+    }
+    let failure = if class == OutcomeClass::PermissionDenied {
+        FailureClass::PermissionDenied
+    } else {
+        FailureClass::ValidationFailure
+    };
+    d.fail(&Actor::Engine, failure, outcome.error.clone())
 }
 
 fn observe(op: &Operation, o: &Observed, terms: &Terms, now: Instant) -> Result<Step, Refusal> {
@@ -490,7 +505,7 @@ fn swept(op: &Operation, terms: &Terms, now: Instant) -> Result<Step, Refusal> {
     {
         d.unknown(UnknownReason::AttemptsExhausted)
     } else if unsettled
-        && terms.profile.kind == ProviderKind::Lookup
+        && terms.searches_first()
         && op.attempts.iter().any(Attempt::undetermined)
         // Proven absent is decided: the next call may attempt.
         && row.verdict != Some(Verdict::Absent)

@@ -10,7 +10,6 @@ use crate::domain::opening;
 use crate::domain::operation::{Operation, OperationRow};
 use crate::domain::outcome::{Outcome, OutcomeClass};
 use crate::domain::text::SafeText;
-use crate::domain::tool_call::RefundArguments;
 use crate::domain::transition::{Event, Lookup, Next, Observed, Refusal, Step};
 use crate::kill;
 use crate::ledger::LedgerError;
@@ -38,11 +37,7 @@ impl After {
 }
 
 /// Drives `op` for this call until it is settled or the call's budget is spent.
-pub(super) async fn drive(
-    job: &Job<'_>,
-    op: Operation,
-    args: &RefundArguments,
-) -> Result<Driven, LedgerError> {
+pub(super) async fn drive(job: &Job<'_>, op: Operation) -> Result<Driven, LedgerError> {
     let shared = job.shared;
     let policy = &job.terms.policy;
     let mut op = op;
@@ -57,12 +52,12 @@ pub(super) async fn drive(
             return Ok(Driven::Done);
         }
         if opening::is_stale(&op.row, read_at, shared.now()) {
-            if !still_fits(job, &op.row, args).await? {
+            if !still_fits(job, &op.row).await? {
                 return Ok(Driven::Done);
             }
             read_at = shared.now();
         }
-        let after = if op.needs_lookup() {
+        let after = if op.needs_lookup() || op.needs_search(job.terms) {
             look_up(job, &mut op).await?
         } else {
             attempt(job, &mut op, tries).await?
@@ -84,23 +79,25 @@ pub(super) async fn drive(
 }
 
 /// Step 4 once more for a row that waited: its order may have no room for it any more.
-async fn still_fits(
-    job: &Job<'_>,
-    row: &OperationRow,
-    args: &RefundArguments,
-) -> Result<bool, LedgerError> {
+async fn still_fits(job: &Job<'_>, row: &OperationRow) -> Result<bool, LedgerError> {
     let ledger = &job.shared.deps.ledger;
+    let (Some(order), Some(money)) = (&row.order_id, row.money) else {
+        return Ok(true);
+    };
+    if !job.provider.resolves() {
+        return Ok(true);
+    }
     let query = ResolveQuery {
-        order: args.order.clone(),
+        order: order.clone(),
         payment: row.payment.clone(),
         charge: row.charge.clone(),
     };
     let why = match job.provider.resolve(&query, &job.reads()).await {
         Ok(resolved) => {
             let rows = ledger
-                .order_rows(&row.tool, &row.order_id, row.payment.as_ref())
+                .order_rows(&row.tool, order, row.payment.as_ref())
                 .await?;
-            if row.money.minor() <= opening::room(&rows, &resolved, Some(&row.id)) {
+            if money.minor() <= opening::room(&rows, &resolved, Some(&row.id)) {
                 return Ok(true);
             }
             SafeText::new("the payment has not that much left to refund any more")
@@ -161,6 +158,11 @@ async fn attempt(job: &Job<'_>, op: &mut Operation, tries: u32) -> Result<After,
                 },
                 Next::Lookup => After::Again {
                     wait: Duration::ZERO,
+                    counts: false,
+                },
+                // What the lost answer was about can be found as soon as searches show it (R81).
+                Next::EndCall if op.needs_search(job.terms) => After::Again {
+                    wait: job.terms.profile.lookup_lag,
                     counts: false,
                 },
                 Next::Send { .. }

@@ -9,19 +9,19 @@ use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, watch};
 use super::EngineDeps;
 use super::drive::{Driven, drive};
 use super::lease::Lease;
+use crate::domain::arguments::Arguments;
 use crate::domain::evidence::Source;
-use crate::domain::identity::Identity;
 use crate::domain::ids::{Actor, EngineId, OperationId, ProviderName};
 use crate::domain::key::IdempotencyKey;
 use crate::domain::opening::{Got, Resolved};
 use crate::domain::operation::Status;
 use crate::domain::policy::{CircuitState, Terms};
-use crate::domain::tool_call::{RefundArguments, RejectClass, ToolResult};
+use crate::domain::tool_call::{RejectClass, ToolResult};
 use crate::domain::transition::{Event, Observed};
 use crate::domain::{Instant, later, since};
 use crate::kill;
 use crate::ledger::{Drive, LeasedCall, LedgerError, OpenRow, Opening, ReadFor, Stamp};
-use crate::provider::{Reads, ResolveError, ResolveQuery, SharedProvider};
+use crate::provider::{Asked, Reads, ResolveError, ResolveQuery, SharedProvider};
 
 /// How often a changed order is read again before the call is turned away.
 const OPENINGS: u32 = 3;
@@ -203,7 +203,7 @@ pub(super) async fn run(
         return Ok(left(answer(rejected(RejectClass::Unavailable, why)).await?));
     };
     let arguments = serde_json::from_str(&call.call.arguments).unwrap_or_default();
-    let args = match RefundArguments::parse(&arguments) {
+    let args = match provider.arguments(&call.call.tool, &arguments) {
         Ok(args) => args,
         Err(e) => {
             return Ok(left(
@@ -225,7 +225,7 @@ pub(super) async fn run(
         Place::Row(id) => id,
         Place::Answered(result) => return Ok(left(result)),
     };
-    carry(&job, &operation, &args, permit).await
+    carry(&job, &operation, permit).await
 }
 
 fn left(result: Option<ToolResult>) -> Left {
@@ -233,7 +233,7 @@ fn left(result: Option<ToolResult>) -> Left {
 }
 
 /// Steps 3 to 5: the row that answers this call, or the answer of a call that gets none.
-async fn place(job: &Job<'_>, args: &RefundArguments) -> Result<Place, LedgerError> {
+async fn place(job: &Job<'_>, args: &Arguments) -> Result<Place, LedgerError> {
     if let Some(id) = &job.call.call.operation {
         return Ok(Place::Row(id.clone()));
     }
@@ -254,15 +254,7 @@ async fn place(job: &Job<'_>, args: &RefundArguments) -> Result<Place, LedgerErr
         if let Some(why) = standing_still(job).await? {
             return answer(rejected(RejectClass::Unavailable, why)).await;
         }
-        let query = ResolveQuery {
-            order: args.order.clone(),
-            payment: args.payment.clone(),
-            charge: args.charge.clone(),
-        };
-        let reads = job.reads();
-        let asked = job.provider.resolve(&query, &reads);
-        let resolved = in_time(job, asked).await;
-        let resolved = match resolved {
+        let resolved = match resolve(job, args).await {
             Ok(resolved) => resolved,
             Err(ResolveError::Refused(why)) => {
                 return answer(rejected(RejectClass::ValidationFailure, why)).await;
@@ -273,12 +265,21 @@ async fn place(job: &Job<'_>, args: &RefundArguments) -> Result<Place, LedgerErr
         };
         let lots = &job.shared.deps.lots;
         let id = OperationId::from_uuid(lots.uuid());
+        let asked = Asked {
+            tool: &job.call.call.tool,
+            operation: &id,
+            arguments: args,
+            resolved: resolved.as_ref(),
+        };
+        let request = match job.provider.request(&asked) {
+            Ok(request) => request,
+            Err(why) => return answer(rejected(RejectClass::ValidationFailure, why)).await,
+        };
         let row = OpenRow {
             key: IdempotencyKey::from_uuid(lots.uuid()),
             tool: job.call.call.tool.clone(),
             provider: job.terms.policy.provider.clone(),
-            identity: Identity::refund(&args.order, args.money),
-            request: job.provider.request(&id, args, &resolved),
+            request,
             id,
             arguments: args.clone(),
             resolved,
@@ -298,6 +299,24 @@ async fn place(job: &Job<'_>, args: &RefundArguments) -> Result<Place, LedgerErr
     }
     let why = "the order kept changing while the provider was read; nothing was done";
     answer(rejected(RejectClass::Unavailable, why)).await
+}
+
+/// Step 4: what the provider says of the order's payment, where it knows payments at all.
+async fn resolve(job: &Job<'_>, args: &Arguments) -> Result<Option<Resolved>, ResolveError> {
+    if !job.provider.resolves() {
+        return Ok(None);
+    }
+    let Some(order) = &args.order else {
+        return Err(ResolveError::Refused("the call names no order".into()));
+    };
+    let query = ResolveQuery {
+        order: order.clone(),
+        payment: args.payment.clone(),
+        charge: args.charge.clone(),
+    };
+    let reads = job.reads();
+    let asked = job.provider.resolve(&query, &reads);
+    in_time(job, asked).await.map(Some)
 }
 
 /// What resolving gave, within the call's time.
@@ -351,7 +370,6 @@ async fn standing_still(job: &Job<'_>) -> Result<Option<String>, LedgerError> {
 async fn carry(
     job: &Job<'_>,
     operation: &OperationId,
-    args: &RefundArguments,
     mut permit: Option<OwnedSemaphorePermit>,
 ) -> Result<Left, LedgerError> {
     let shared = job.shared;
@@ -365,6 +383,9 @@ async fn carry(
             Drive::Settled => {
                 follow(job, operation).await?;
                 return Ok(left(ledger.finish_call(job.call).await?));
+            }
+            Drive::Broken(answer) => {
+                return Ok(left(ledger.answer_call(job.call, *answer).await?));
             }
             Drive::Mine(op) => {
                 // The row's own provider, whatever the tool is configured for by now (I3).
@@ -380,7 +401,7 @@ async fn carry(
                 if permit.is_none() {
                     permit = Arc::clone(&shared.permits).acquire_owned().await.ok();
                 }
-                match drive(&job, *op, args).await? {
+                match drive(&job, *op).await? {
                     Driven::Done => return Ok(left(ledger.finish_call(job.call).await?)),
                     Driven::Stopped => {
                         ledger.release(job.call).await?;

@@ -301,7 +301,7 @@ impl Service {
     /// The answer of a call as its agent hears it.
     #[must_use]
     pub fn result_view(&self, call: &ToolCall) -> Option<ResultView> {
-        let view = |result| ResultView::of(result, &call.arguments, self.0.deps.language);
+        let view = |result| ResultView::of(result, &call.tool, &call.arguments, self.0.deps.language);
         call.result.as_ref().map(view)
     }
 

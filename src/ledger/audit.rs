@@ -6,8 +6,9 @@
 use super::row::micros;
 use crate::domain::Instant;
 use crate::domain::evidence::Verdict;
-use crate::domain::ids::{ChargeId, OperationId, PaymentId, ProviderRef, ReviewerName};
+use crate::domain::ids::{ChargeId, OperationId, OrderId, PaymentId, ProviderRef, ReviewerName};
 use crate::domain::key::hex_digest;
+use crate::domain::money::Currency;
 use crate::domain::operation::{OperationRow, Proposal};
 use crate::domain::outcome::OutcomeClass;
 use crate::domain::text::SafeText;
@@ -54,24 +55,27 @@ fn measured(text: &mut String, part: &str) {
     text.push_str(part);
 }
 
+fn named(text: &mut String, name: &str, value: Option<&str>) {
+    if let Some(value) = value {
+        measured(text, name);
+        measured(text, value);
+    }
+}
+
 /// A digest of every column of a row that has a value, by name: a column that a later version adds
 /// does not change the digests of rows that leave it empty. The number of the audit entry itself and
 /// what follows from the configuration (`decidable_at`) are left out.
 pub(super) fn row_digest(row: &OperationRow) -> String {
     let at = |at: Instant| micros(at).to_string();
     let mut text = String::new();
-    let mut put = |name: &str, value: Option<&str>| {
-        if let Some(value) = value {
-            measured(&mut text, name);
-            measured(&mut text, value);
-        }
-    };
+    let mut put = |name: &str, value: Option<&str>| named(&mut text, name, value);
     put("operation_id", Some(row.id.as_str()));
     put("tool", Some(row.tool.as_str()));
     put("identity", Some(row.identity.as_str()));
-    put("order_id", Some(row.order_id.as_str()));
-    put("amount_cents", Some(&row.money.minor().to_string()));
-    put("currency", Some(row.money.currency().as_str()));
+    put("order_id", row.order_id.as_ref().map(OrderId::as_str));
+    let minor = row.minor().map(|minor| minor.to_string());
+    put("amount_cents", minor.as_deref());
+    put("currency", row.currency().as_ref().map(Currency::as_str));
     put("provider", Some(row.provider.as_str()));
     put("payment", row.payment.as_ref().map(PaymentId::as_str));
     put("charge", row.charge.as_ref().map(ChargeId::as_str));

@@ -22,8 +22,8 @@ use async_trait::async_trait;
 use tokio::sync::watch;
 
 use crate::domain::Instant;
+use crate::domain::arguments::Arguments;
 use crate::domain::evidence::ProviderObject;
-use crate::domain::identity::Identity;
 use crate::domain::ids::{
     AgentName, CallId, EngineId, OperationId, OrderId, PaymentId, ProviderName, ProviderRef,
     ReviewerName, SessionId, ToolName,
@@ -34,7 +34,7 @@ use crate::domain::opening::{Got, Resolved};
 use crate::domain::operation::{Operation, OperationRow};
 use crate::domain::policy::Circuit;
 use crate::domain::report::{Report, ReportQuery};
-use crate::domain::tool_call::{RefundArguments, ToolCall, ToolResult};
+use crate::domain::tool_call::{ToolCall, ToolResult};
 use crate::domain::transition::{Event, Refusal, Step};
 
 pub use notice::{Channel, Notice, NoticeCounts, Went};
@@ -116,9 +116,9 @@ pub struct OpenRow {
     pub key: IdempotencyKey,
     pub tool: ToolName,
     pub provider: ProviderName,
-    pub identity: Identity,
-    pub arguments: RefundArguments,
-    pub resolved: Resolved,
+    pub arguments: Arguments,
+    /// Empty where the provider knows no payments.
+    pub resolved: Option<Resolved>,
     /// The exact bytes every attempt sends.
     pub request: Vec<u8>,
     /// Mark of [`OrderRows`] from before the provider was read.
@@ -148,6 +148,8 @@ pub enum Drive {
     Joined,
     /// Closed, unknown or held: nothing is left to drive.
     Settled,
+    /// It is one equal call too many (R96): nothing is sent for it, and this is its answer.
+    Broken(Box<ToolResult>),
 }
 
 /// What a read of a provider is for, and so which allowance pays for it.
@@ -287,7 +289,7 @@ pub trait Ledger: Send + Sync {
     async fn get(
         &self,
         tool: &ToolName,
-        args: &RefundArguments,
+        args: &Arguments,
         payment: Option<&PaymentId>,
     ) -> Result<OrderRows, LedgerError>;
     /// Step 5: the row with its key, once, or whoever was first.

@@ -102,14 +102,22 @@ impl Columns<'_> {
 /// A row of `operations`.
 pub(super) fn operation(row: &SqliteRow) -> Result<OperationRow, LedgerError> {
     let c = Columns(row);
-    let currency = c.word("currency")?;
+    let money = match c.opt("amount_cents", Columns::int)? {
+        None if !c.is_null("currency")? => {
+            return Err(damaged("amount_cents", "is empty beside a currency"));
+        }
+        None => None,
+        Some(minor) => Some(
+            Money::from_minor(minor, c.word("currency")?)
+                .map_err(|e| damaged("amount_cents", e))?,
+        ),
+    };
     Ok(OperationRow {
         id: c.word("operation_id")?,
         tool: c.word("tool")?,
         identity: Identity::stored(c.text("identity")?),
-        order_id: c.word("order_id")?,
-        money: Money::from_minor(c.int("amount_cents")?, currency)
-            .map_err(|e| damaged("amount_cents", e))?,
+        order_id: c.opt("order_id", Columns::word)?,
+        money,
         provider: c.word("provider")?,
         payment: c.opt("payment", Columns::word)?,
         charge: c.opt("charge", Columns::word)?,

@@ -47,7 +47,7 @@ pub fn instant(at: Instant) -> String {
 #[must_use]
 pub fn status_word(status: Status, terms: Option<&Terms>) -> &'static str {
     match (status, terms) {
-        (Status::Succeeded, Some(terms)) => terms.policy.success_word,
+        (Status::Succeeded, Some(terms)) => terms.policy.words.success,
         (status, _) => status.as_str(),
     }
 }
@@ -58,10 +58,10 @@ pub struct RowView {
     pub operation_id: OperationId,
     pub tool: ToolName,
     pub identity: Value,
-    pub order_id: String,
-    /// Minor units.
-    pub amount_cents: i64,
-    pub currency: String,
+    pub order_id: Option<String>,
+    /// Minor units; empty for a tool that moves no money.
+    pub amount_cents: Option<i64>,
+    pub currency: Option<String>,
     pub payment: Option<String>,
     pub charge: Option<String>,
     pub after: Option<OperationId>,
@@ -154,9 +154,9 @@ impl RowView {
             operation_id: row.id.clone(),
             tool: row.tool.clone(),
             identity: serde_json::from_str(row.identity.as_str()).unwrap_or(Value::Null),
-            order_id: row.order_id.as_str().to_owned(),
-            amount_cents: row.money.minor(),
-            currency: row.money.currency().as_str().to_owned(),
+            order_id: row.order_id.as_ref().map(ToString::to_string),
+            amount_cents: row.minor(),
+            currency: row.currency().map(|c| c.to_string()),
             payment: row.payment.as_ref().map(ToString::to_string),
             charge: row.charge.as_ref().map(ToString::to_string),
             after: row.after.clone(),
@@ -330,18 +330,18 @@ pub struct ResultView {
 }
 
 impl ResultView {
-    /// The result of a call with these arguments, JSON text.
+    /// The result of a call of `tool` with these arguments, JSON text.
     #[must_use]
-    pub fn of(result: &ToolResult, arguments: &str, language: Language) -> Self {
+    pub fn of(result: &ToolResult, tool: &ToolName, arguments: &str, language: Language) -> Self {
         Self {
-            customer_message: message::of_call(result, arguments, language),
+            customer_message: message::of_call(result, tool, arguments, language),
             result: result.clone(),
         }
     }
 
     /// The word in `status`.
     #[must_use]
-    pub fn status(&self) -> &'static str {
+    pub fn status(&self) -> &str {
         self.result.status()
     }
 }
@@ -379,7 +379,7 @@ impl CallView {
             session_id: call.session.clone(),
             operation_id: call.operation.clone(),
             state: call.state,
-            result: result.map(|r| ResultView::of(r, &call.arguments, language)),
+            result: result.map(|r| ResultView::of(r, &call.tool, &call.arguments, language)),
             accepted_at: instant(call.accepted_at),
             executed_at: call.executed_at.map(instant),
             delivered_at: call.delivered_at.map(instant),

@@ -45,8 +45,8 @@ impl<'a> Told<'a> {
         let row = n.row.as_ref();
         let mut value = json!({
             "notice_id": n.id, "event": n.event, "at": instant(n.at),
-            "operation_id": row.map(|r| &r.id), "tool": n.tool, "order_id": row.map(|r| &r.order_id),
-            "amount_cents": row.map(|r| r.money.minor()), "currency": row.map(|r| r.money.currency()),
+            "operation_id": row.map(|r| &r.id), "tool": n.tool, "order_id": row.and_then(|r| r.order_id.as_ref()),
+            "amount_cents": row.and_then(OperationRow::minor), "currency": row.and_then(OperationRow::currency),
             "status": row.map(|r| r.status), "reason": n.reason, "session_ids": n.sessions,
             "provider": self.place.provider, "mode": self.place.mode, "ledger": self.place.ledger,
         });
@@ -83,7 +83,10 @@ impl<'a> Told<'a> {
     }
 
     fn of_row(&self, row: &OperationRow, event: NoticeEvent, because: &str) -> String {
-        let what = format!("{} for order {}", row.money, row.order_id);
+        let what = match (row.money, &row.order_id) {
+            (Some(money), Some(order)) => format!("{money} for order {order}"),
+            _ => row.subject(),
+        };
         let status = row.status.as_str();
         let says = match event {
             NoticeEvent::Unknown => format!(
@@ -139,7 +142,9 @@ impl<'a> Told<'a> {
         ];
         if let Some(row) = &n.row {
             variables.push(("SAMEKEY_OPERATION_ID", row.id.to_string()));
-            variables.push(("SAMEKEY_ORDER_ID", row.order_id.to_string()));
+            if let Some(order) = &row.order_id {
+                variables.push(("SAMEKEY_ORDER_ID", order.to_string()));
+            }
             variables.push(("SAMEKEY_STATUS", row.status.as_str().to_owned()));
         }
         if let Some(reason) = &n.reason {

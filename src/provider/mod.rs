@@ -2,8 +2,9 @@
 //!
 //! Owns: the wire, classification of replies, reading back. Never: decides what follows from an
 //! outcome (that is `domain`), retries, follows redirects, or touches the ledger. One attempt is one
-//! request on one fresh connection (I12). Tests: `tests/stripe/`.
+//! request on one fresh connection (I12). Tests: `tests/stripe/`, `tests/tools/`.
 
+pub mod described;
 pub mod reads;
 pub mod stripe;
 
@@ -13,11 +14,13 @@ pub use crate::http::{Stream, Wire};
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use serde_json::Value;
 
 use crate::domain::Instant;
+use crate::domain::arguments::Arguments;
 use crate::domain::evidence::ProviderObject;
 use crate::domain::ids::{
-    ChargeId, EventId, OperationId, OrderId, PaymentId, ProviderName, ProviderRef,
+    ChargeId, EventId, OperationId, OrderId, PaymentId, ProviderName, ProviderRef, ToolName,
 };
 use crate::domain::opening::Resolved;
 use crate::domain::operation::OperationRow;
@@ -25,7 +28,7 @@ use crate::domain::outcome::Outcome;
 use crate::domain::policy::Profile;
 use crate::domain::provider_event::EventRead;
 use crate::domain::text::SafeText;
-use crate::domain::tool_call::RefundArguments;
+use crate::domain::tool_call::{ArgumentError, RefundArguments};
 use crate::domain::transition::Lookup;
 
 /// A shared handle on a provider.
@@ -37,6 +40,16 @@ pub struct ResolveQuery {
     pub order: OrderId,
     pub payment: Option<PaymentId>,
     pub charge: Option<ChargeId>,
+}
+
+/// What a request is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    pub tool: &'a ToolName,
+    pub operation: &'a OperationId,
+    pub arguments: &'a Arguments,
+    /// Empty where [`Provider::resolves`] says so.
+    pub resolved: Option<&'a Resolved>,
 }
 
 /// Why an order could not be resolved to one payment.
@@ -89,15 +102,25 @@ pub trait Provider: Send + Sync {
     fn mode(&self) -> &'static str;
     /// The account behind the credentials, where it can be known.
     async fn account(&self, reads: &Reads) -> Result<Option<String>, ReadError>;
+    /// Step 2: the arguments of a call of `tool`, checked. Pure.
+    ///
+    /// # Errors
+    /// One sentence that names the argument at fault.
+    fn arguments(&self, _tool: &ToolName, arguments: &Value) -> Result<Arguments, ArgumentError> {
+        RefundArguments::parse(arguments).map(Arguments::from)
+    }
+    /// Whether an order is a payment here, so that [`Provider::resolve`] has to be asked before a row is
+    /// opened.
+    fn resolves(&self) -> bool {
+        true
+    }
     /// Step 4: the payment of an order, what was captured and what was refunded, by anybody.
     async fn resolve(&self, query: &ResolveQuery, reads: &Reads) -> Result<Resolved, ResolveError>;
-    /// The exact bytes that every attempt of the operation will send; our id is in its metadata.
-    fn request(
-        &self,
-        operation: &OperationId,
-        args: &RefundArguments,
-        resolved: &Resolved,
-    ) -> Vec<u8>;
+    /// The exact bytes that every attempt of the operation will send; our id is in them.
+    ///
+    /// # Errors
+    /// One sentence: no request can be made of these arguments, so the call is rejected.
+    fn request(&self, asked: &Asked<'_>) -> Result<Vec<u8>, SafeText>;
     /// A fresh connection, ready for one request. Nothing of the request has been sent.
     async fn connect(&self) -> Result<Box<dyn Ready>, ReadError>;
     /// Asks what exists for the operation's payment; read-only, without a key (I22).

@@ -25,18 +25,18 @@ use hyper::header::HeaderValue;
 pub use self::orders::Orders;
 use self::read::Reader;
 use self::request::Stored;
-use super::{EventPage, Provider, ReadError, Reads, Ready, ResolveError, ResolveQuery};
+use super::{Asked, EventPage, Provider, ReadError, Reads, Ready, ResolveError, ResolveQuery};
 use crate::clock::Clock;
 use crate::config::Secret;
 use crate::domain::Instant;
 use crate::domain::evidence::ProviderObject;
-use crate::domain::ids::{EventId, OperationId, ProviderName, ProviderRef};
+use crate::domain::ids::{EventId, ProviderName, ProviderRef};
 use crate::domain::opening::Resolved;
 use crate::domain::operation::OperationRow;
 use crate::domain::outcome::{Expected, Outcome};
 use crate::domain::policy::Profile;
 use crate::domain::provider_event::EventRead;
-use crate::domain::tool_call::RefundArguments;
+use crate::domain::text::SafeText;
 use crate::domain::transition::Lookup;
 use crate::http::{Client, Exchange, Line, Origin, Wire};
 
@@ -213,13 +213,9 @@ impl Provider for Stripe {
         self.reader.resolve(query, reads).await
     }
 
-    fn request(
-        &self,
-        operation: &OperationId,
-        args: &RefundArguments,
-        resolved: &Resolved,
-    ) -> Vec<u8> {
-        request::refund(&self.version, operation, args, resolved)
+    fn request(&self, asked: &Asked<'_>) -> Result<Vec<u8>, SafeText> {
+        request::refund(&self.version, asked)
+            .ok_or_else(|| "a refund needs an order, an amount and a payment".into())
     }
 
     async fn connect(&self) -> Result<Box<dyn Ready>, ReadError> {
@@ -302,8 +298,7 @@ impl Ready for Armed {
         let expected = Expected {
             operation: &row.id,
             payment: row.payment.as_ref(),
-            amount_minor: row.money.minor(),
-            currency: row.money.currency(),
+            money: row.money,
         };
         let exchange = if self.profile.takes_key(&idempotency_key) {
             match attempt(&row.request, &self.authorization, &idempotency_key) {

@@ -316,7 +316,7 @@ impl Gate {
 #[must_use]
 pub fn word(terms: &Terms, closing: Closing) -> &'static str {
     match closing {
-        Closing::Succeeded => terms.policy.success_word,
+        Closing::Succeeded => terms.policy.words.success,
         Closing::Failed => "failed",
     }
 }

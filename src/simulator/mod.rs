@@ -8,6 +8,7 @@
 //! - `reads`, `refunds`, `search`, `pages`, `objects` what endpoints read and say,
 //! - `changes` what is worth an event, `events` their list, `webhooks` their queue and signature,
 //!   `delivery` the task that sends them,
+//! - `services` a help desk and a message channel, apart from all that,
 //! - `scenario` the names of the faults, `script` and `step` their form as data, `fault` which
 //!   request meets which, `records` what is reported, `journal` the same as a file.
 //!
@@ -34,6 +35,7 @@ mod refunds;
 mod scenario;
 mod script;
 mod search;
+mod services;
 mod state;
 mod step;
 mod time;
@@ -56,6 +58,7 @@ pub use fault::{Fault, Faults, Plan, PlanError};
 pub use records::{EffectRecord, EffectSource, Held, RequestRecord};
 pub use scenario::Scenario;
 pub use script::Script;
+pub use services::{Made, Services, Trouble};
 pub use step::RefundStatus;
 pub use webhooks::{Retries, WebhookEndpoint};
 

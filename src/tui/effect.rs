@@ -430,7 +430,7 @@ impl Runner {
         Ok(Some(Box::new(DetailView {
             closings: self.gate.closings(&detail.op).ok(),
             decidable_at: terms.and_then(|t| guard::decidable_at(&detail.op, t)),
-            word: terms.map_or("succeeded", |t| t.policy.success_word),
+            word: terms.map_or("succeeded", |t| t.policy.words.success),
             detail,
         })))
     }

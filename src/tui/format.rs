@@ -10,6 +10,7 @@ use chrono::{FixedOffset, TimeZone};
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
+use crate::domain::evidence::ProviderObject;
 use crate::domain::ids::OperationId;
 use crate::domain::money::{Currency, Money, decimal};
 use crate::domain::text::{MAX_CHARS, SafeText};
@@ -170,6 +171,16 @@ pub fn money(money: Money) -> String {
 #[must_use]
 pub fn minor(minor: impl Into<i128>, currency: Currency) -> String {
     format!("{} {}", currency.code(), grouped(&decimal(minor, currency)))
+}
+
+/// What an object tells of its amount.
+#[must_use]
+pub fn told(object: &ProviderObject, nothing: &str) -> String {
+    match (object.amount_minor, object.currency) {
+        (Some(amount), Some(currency)) => minor(amount, currency),
+        (Some(amount), None) => amount.to_string(),
+        (None, _) => nothing.to_owned(),
+    }
 }
 
 /// Thousands separated by commas.

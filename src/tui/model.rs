@@ -499,7 +499,14 @@ impl Model {
     #[must_use]
     pub fn word(&self, tool: &ToolName) -> &'static str {
         let terms = self.tools.get(tool);
-        terms.map_or("succeeded", |t| t.policy.success_word)
+        terms.map_or("succeeded", |t| t.policy.words.success)
+    }
+
+    /// What the tool's effect is called in a sentence.
+    #[must_use]
+    pub fn noun(&self, tool: &ToolName) -> &'static str {
+        let terms = self.tools.get(tool);
+        terms.map_or("object", |t| t.policy.words.noun)
     }
 
     /// From when the row may be closed as failed, where that lies ahead (I19).

@@ -26,7 +26,7 @@ use samekey::domain::key::{IdempotencyKey, hex_digest};
 use samekey::domain::money::{Currency, Money};
 use samekey::domain::operation::{Closing, Effect, LookedAt, Operation, OperationRow, Status};
 use samekey::domain::outcome::{Outcome, OutcomeClass};
-use samekey::domain::policy::{Caps, Profile, ProviderKind, Terms, ToolPolicy};
+use samekey::domain::policy::{Caps, Profile, ProviderKind, Terms, ToolPolicy, Words};
 use samekey::domain::review_event::{Act, Decision, Fetched, Person, ReviewRefusal, TypedRef};
 use samekey::domain::tool_call::ToolResult;
 use samekey::domain::transition::{
@@ -93,8 +93,8 @@ pub fn new_row(n: u128, order: &str, amount: Money) -> OperationRow {
         tool: "issue_refund".parse().expect("a tool"),
         identity: Identity::refund(&order_id, amount),
         payment: Some(payment_of(order)),
-        order_id,
-        money: amount,
+        order_id: Some(order_id),
+        money: Some(amount),
         provider: ProviderName::parse("stripe").expect("a name"),
         charge: None,
         after: None,
@@ -239,7 +239,7 @@ impl Story {
     }
 
     pub fn answer(&self) -> ToolResult {
-        answer::of(&self.op.row)
+        answer::of(&self.op.row, Words::REFUND)
     }
 
     /// Evidence; what says nothing new changes nothing.
@@ -321,8 +321,8 @@ pub fn object_of(
         operation: Some(row.id.clone()),
         payment: row.payment.clone(),
         charge: None,
-        amount_minor: row.money.minor(),
-        currency: row.money.currency(),
+        amount_minor: row.minor(),
+        currency: row.currency(),
         status,
         created_at,
         failure_reason: None,

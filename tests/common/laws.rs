@@ -17,7 +17,7 @@ use samekey::domain::attempt::Attempt;
 use samekey::domain::evidence::{self, Bearing, ObjectStatus, Source, Verdict};
 use samekey::domain::operation::{Effect, Operation, OperationRow, Status};
 use samekey::domain::outcome::OutcomeClass;
-use samekey::domain::policy::Terms;
+use samekey::domain::policy::{Terms, Words};
 use samekey::domain::review_event::Act;
 use samekey::domain::tool_call::ToolResult;
 use samekey::domain::transition::{Action, Event, Next, Step};
@@ -279,12 +279,10 @@ fn states(op: &Operation) -> Vec<(String, ObjectStatus, Bearing)> {
 
 /// I24: what a model hears is never more than the row.
 fn answers_never_claim_more(row: &OperationRow) {
-    let told = answer::of(row);
+    let told = answer::of(row, Words::REFUND);
     assert_eq!(told.operation(), Some(&row.id));
     let holds = match told {
-        ToolResult::Refunded { .. } => {
-            row.status == Status::Succeeded && row.contradicted.is_none()
-        }
+        ToolResult::Done { .. } => row.status == Status::Succeeded && row.contradicted.is_none(),
         ToolResult::Failed { .. } => row.status == Status::Failed && row.contradicted.is_none(),
         ToolResult::Checking { .. } => row.status == Status::Unknown || row.contradicted.is_some(),
         ToolResult::Held { .. } => row.status == Status::Open && row.held,

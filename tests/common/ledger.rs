@@ -18,9 +18,9 @@ use std::time::Duration;
 
 use samekey::clock::Clock;
 use samekey::domain::Instant;
+use samekey::domain::arguments::Arguments;
 use samekey::domain::evidence::{ObjectStatus, ProviderObject, Source};
 use samekey::domain::guard::Role;
-use samekey::domain::identity::Identity;
 use samekey::domain::ids::{
     Actor, AgentName, CallId, EngineId, OperationId, OrderId, PaymentId, ProviderName, ToolName,
 };
@@ -415,9 +415,9 @@ pub fn call_with(call: &str, arguments: &serde_json::Value) -> NewCall {
     }
 }
 
-pub fn args(call: &LeasedCall) -> RefundArguments {
+pub fn args(call: &LeasedCall) -> Arguments {
     let json = serde_json::from_str(&call.call.arguments).expect("JSON");
-    RefundArguments::parse(&json).expect("arguments")
+    RefundArguments::parse(&json).expect("arguments").into()
 }
 
 /// What an engine brings to open a row for this call.
@@ -426,21 +426,20 @@ pub fn open_row(call: &LeasedCall, mark: String) -> OpenRow {
     let id = OperationId::from_uuid(Uuid::new_v4());
     let request = format!(
         "amount={}&metadata[operation_id]={id}",
-        arguments.money.minor()
+        arguments.money.expect("money").minor()
     );
     OpenRow {
         key: IdempotencyKey::from_uuid(Uuid::new_v4()),
         tool: call.call.tool.clone(),
         provider: stripe(),
-        identity: Identity::refund(&arguments.order, arguments.money),
-        resolved: Resolved {
-            payment: payment_of(arguments.order.as_str()),
+        resolved: Some(Resolved {
+            payment: payment_of(arguments.order.as_ref().expect("an order").as_str()),
             charge: None,
-            currency: arguments.money.currency(),
+            currency: arguments.money.expect("money").currency(),
             captured_minor: 100_000,
             refunded_minor: 0,
             refunds: Vec::new(),
-        },
+        }),
         request: request.into_bytes(),
         id,
         arguments,
@@ -455,8 +454,8 @@ pub fn object(row: &OperationRow, id: &str, status: ObjectStatus) -> ProviderObj
         operation: Some(row.id.clone()),
         payment: row.payment.clone(),
         charge: row.charge.clone(),
-        amount_minor: row.money.minor(),
-        currency: row.money.currency(),
+        amount_minor: row.minor(),
+        currency: row.currency(),
         status,
         created_at: row.created_at,
         failure_reason: None,
@@ -465,7 +464,11 @@ pub fn object(row: &OperationRow, id: &str, status: ObjectStatus) -> ProviderObj
 
 /// The row's own refund id.
 pub fn refund_id(row: &OperationRow) -> String {
-    format!("re_{}_{}", row.order_id, row.money.minor())
+    format!(
+        "re_{}_{}",
+        row.order_id.as_ref().expect("an order"),
+        row.minor().expect("money")
+    )
 }
 
 pub fn succeeded(row: &OperationRow) -> Outcome {

@@ -11,9 +11,9 @@ use samekey::domain::opening::Resolved;
 use samekey::domain::operation::OperationRow;
 use samekey::domain::outcome::{Outcome, OutcomeClass};
 use samekey::domain::policy::Profile;
-use samekey::domain::tool_call::RefundArguments;
+use samekey::domain::text::SafeText;
 use samekey::domain::transition::Lookup;
-use samekey::provider::{Provider, ReadError, Reads, Ready, ResolveError, ResolveQuery};
+use samekey::provider::{Asked, Provider, ReadError, Reads, Ready, ResolveError, ResolveQuery};
 use tokio::sync::Notify;
 
 /// What the provider does with one attempt.
@@ -156,8 +156,8 @@ pub fn refund_of(row: &OperationRow) -> ProviderObject {
         operation: Some(row.id.clone()),
         payment: row.payment.clone(),
         charge: row.charge.clone(),
-        amount_minor: row.money.minor(),
-        currency: row.money.currency(),
+        amount_minor: row.minor(),
+        currency: row.currency(),
         status: ObjectStatus::Succeeded,
         created_at: row.created_at,
         failure_reason: None,
@@ -199,8 +199,12 @@ impl Provider for FakeProvider {
             refunds: Vec::new(),
         })
     }
-    fn request(&self, operation: &OperationId, args: &RefundArguments, _: &Resolved) -> Vec<u8> {
-        format!("refund {operation} {} {}", args.order, args.money.minor()).into_bytes()
+    fn request(&self, asked: &Asked<'_>) -> Result<Vec<u8>, SafeText> {
+        let args = asked.arguments;
+        let (order, money) = (args.order.as_ref(), args.money.expect("money"));
+        let order = order.expect("an order");
+        let text = format!("refund {} {order} {}", asked.operation, money.minor());
+        Ok(text.into_bytes())
     }
     async fn connect(&self) -> Result<Box<dyn Ready>, ReadError> {
         let mut state = self.state.lock().expect("state");

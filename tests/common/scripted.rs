@@ -178,9 +178,9 @@ impl Room {
 
     pub fn refund(&self, row: &OperationRow, refund: &str, status: &str) -> Value {
         json!({
-            "id": refund, "object": "refund", "amount": row.money.minor(), "currency": "usd",
+            "id": refund, "object": "refund", "amount": row.minor(), "currency": "usd",
             "created": self.seconds(), "status": status, "payment_intent": row.payment,
-            "charge": format!("ch_{}", row.order_id), "failure_reason": null,
+            "charge": format!("ch_{}", row.order_id.as_ref().expect("an order")), "failure_reason": null,
             "metadata": {"operation_id": row.id, "order_id": row.order_id},
         })
     }

@@ -83,8 +83,8 @@ pub fn row(n: u128, order: &str, minor: i64, currency: &str, status: Status) -> 
         tool: name("issue_refund"),
         identity: Identity::refund(&order_id, money),
         payment: Some(name(&format!("pi_order_{order}"))),
-        order_id,
-        money,
+        order_id: Some(order_id),
+        money: Some(money),
         provider: name("stripe"),
         charge: None,
         after: None,
@@ -236,12 +236,12 @@ pub fn detail(row: OperationRow) -> DetailView {
     };
     let unconfirmed = ToolResult::Unconfirmed {
         operation_id: id.clone(),
-        refund_id: None,
+        object: None,
         note: "not yet".into(),
     };
     let checking = ToolResult::Checking {
         operation_id: id.clone(),
-        refund_id: None,
+        object: None,
         note: "checking".into(),
     };
     let audit =
@@ -328,8 +328,8 @@ pub fn operation(row: OperationRow) -> Operation {
                 operation: None,
                 payment: row.payment.clone(),
                 charge: None,
-                amount_minor: row.money.minor(),
-                currency: row.money.currency(),
+                amount_minor: row.minor(),
+                currency: row.currency(),
                 status: ObjectStatus::Succeeded,
                 created_at: ago(11_000),
                 failure_reason: None,

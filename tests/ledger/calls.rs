@@ -75,9 +75,13 @@ async fn a_restart_keeps_what_was_accepted_and_what_was_answered_i26() {
         assert_eq!((call.state, call.accepted_at), (CallState::Queued, at(0)));
         let done = again.call(&agent("agent"), &call_id("done")).await;
         let done = done.expect("read").expect("kept");
-        let told = ToolResult::Refunded {
+        let told = ToolResult::Done {
             operation_id: id.clone(),
-            refund_id: Some("re_2_200".parse().expect("an id")),
+            word: "refunded".into(),
+            object: Some(samekey::domain::tool_call::Named {
+                name: "refund_id".into(),
+                id: "re_2_200".parse().expect("an id"),
+            }),
             repeat: false,
         };
         assert_eq!(done.result, Some(told));
@@ -128,7 +132,7 @@ async fn the_stored_answer_stays_when_the_row_moves_on_i24() {
         let Accepted::Known(asked) = w.accept("t1", "4417", 3800).await else {
             panic!("it is known");
         };
-        assert_eq!(asked.result.map(|r| r.status()), Some("checking"));
+        assert_eq!(asked.result.expect("answered").status(), "checking");
     })
     .await;
 }

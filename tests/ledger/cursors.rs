@@ -99,9 +99,14 @@ fn key(row: &OperationRow, sort: Sort) -> Option<(i64, String)> {
     Some(match sort {
         Sort::Updated => (row.updated_at.timestamp_micros(), String::new()),
         Sort::Created => (row.created_at.timestamp_micros(), String::new()),
-        Sort::Amount => (row.money.minor(), String::new()),
+        Sort::Amount => (row.minor().unwrap_or(0), String::new()),
         Sort::Attempts => (i64::from(row.attempts), String::new()),
-        Sort::Order => (0, row.order_id.to_string()),
+        Sort::Order => (
+            0,
+            row.order_id
+                .as_ref()
+                .map_or_else(String::new, ToString::to_string),
+        ),
         Sort::KeyLeft => return None,
     })
 }
@@ -116,7 +121,7 @@ fn belongs(row: &OperationRow, query: &PageQuery) -> bool {
         Tab::Failed => status == "failed",
     };
     let over = query.filter.amount_over;
-    tab && over.is_none_or(|over| row.money.minor() > over)
+    tab && over.is_none_or(|over| row.minor() > Some(over))
 }
 
 fn ids(rows: &[OperationRow]) -> Vec<String> {

@@ -238,7 +238,7 @@ async fn joined_calls_end_with_their_driver_and_leave_no_row_that_was_never_sent
         assert_eq!(w.finish(&driver).await.status(), "failed");
         let joined = w.ledger.call(&agent("agent"), &call_id("t2")).await;
         let joined = joined.expect("read").expect("known");
-        assert_eq!(joined.result.map(|r| r.status()), Some("failed"));
+        assert_eq!(joined.result.expect("answered").status(), "failed");
         assert_eq!(
             w.row(&id).await.status,
             Status::Failed,

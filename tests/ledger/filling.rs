@@ -96,10 +96,17 @@ fn done(past: &Past) -> Outcome {
     let object = samekey::domain::evidence::ProviderObject {
         id: "re_done".parse().expect("an id"),
         operation: Some(past.row.id.clone()),
-        payment: Some(past.row.resolved.payment.clone()),
+        payment: Some(
+            past.row
+                .resolved
+                .as_ref()
+                .expect("resolved")
+                .payment
+                .clone(),
+        ),
         charge: None,
-        amount_minor: 1_000,
-        currency: usd(),
+        amount_minor: Some(1_000),
+        currency: Some(usd()),
         status: samekey::domain::evidence::ObjectStatus::Succeeded,
         created_at: past.at.finished,
         failure_reason: None,

@@ -58,7 +58,7 @@ async fn a_lease_that_runs_out_goes_to_another_engine_which_alone_answers_i25() 
         let no = ToolResult::rejected(samekey::domain::tool_call::RejectClass::Unavailable, "no");
         assert_eq!(w.ledger.answer_call(&mine, no).await.expect("asked"), None);
         let told = other.ledger.finish_call(&theirs).await.expect("asked");
-        assert_eq!(told.map(|r| r.status()), Some("unconfirmed"));
+        assert_eq!(told.expect("answered").status(), "unconfirmed");
     })
     .await;
 }

@@ -27,7 +27,7 @@ async fn page(w: &World, query: &PageQuery) -> Page {
 fn orders(page: &Page) -> Vec<String> {
     page.rows
         .iter()
-        .map(|r| r.row.order_id.to_string())
+        .map(|r| r.row.order_id.as_ref().expect("an order").to_string())
         .collect()
 }
 
@@ -101,7 +101,11 @@ async fn every_sort_walks_all_rows_once_in_order_by_keyset() {
                     }
                 }
                 assert_eq!(walked, ids, "{sort:?} {ascending}");
-                let amounts: Vec<i64> = all.rows.iter().map(|r| r.row.money.minor()).collect();
+                let amounts: Vec<i64> = all
+                    .rows
+                    .iter()
+                    .map(|r| r.row.minor().expect("money"))
+                    .collect();
                 if sort == Sort::Amount {
                     assert!(if ascending {
                         amounts.is_sorted()

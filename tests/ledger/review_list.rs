@@ -35,7 +35,12 @@ async fn page(w: &World, query: &PageQuery) -> Page {
 }
 
 fn orders(page: &Page) -> Vec<String> {
-    let order = |l: &samekey::ledger::Listed| l.row.order_id.to_string();
+    let order = |l: &samekey::ledger::Listed| {
+        l.row
+            .order_id
+            .as_ref()
+            .map_or_else(String::new, ToString::to_string)
+    };
     page.rows.iter().map(order).collect()
 }
 

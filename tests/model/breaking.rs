@@ -7,7 +7,7 @@ use crate::guards::Guard;
 use crate::model::{Do, Door, End, Scope};
 use crate::promises::Law;
 use crate::search::break_without;
-use crate::sending::{ageing, sending};
+use crate::sending::{ageing, bare, searchable, sending};
 use crate::world::Left;
 
 /// Two engines of which one can lose its lease, and one plain effect.
@@ -244,6 +244,14 @@ fn without_lease_epochs_no_money_is_lost() {
     };
     let found = break_without(small, Guard::LeaseEpoch, MONEY);
     assert_eq!(found.map(|(law, _)| law), None);
+}
+
+/// F35, F39: without keys a second create is a second effect, unless the provider was searched before, or
+/// there is none.
+#[test]
+fn without_a_search_before_the_second_create() {
+    breaks(searchable(), Guard::SearchFirst, &[Law::OneEffect]);
+    breaks(bare(), Guard::OneRequest, &[Law::OneEffect]);
 }
 
 /// What is assumed of the world outside, and what it would cost if it were not so.

@@ -3,7 +3,7 @@
 //! engines: their lease runs out, they crash, they stand still and go on.
 
 use samekey::domain::answer;
-use samekey::domain::policy::ProviderKind;
+use samekey::domain::policy::{ProviderKind, Words};
 use samekey::domain::since;
 use samekey::domain::tool_call::{RejectClass, ToolResult};
 use samekey::domain::transition::{Next, Refusal};
@@ -18,8 +18,8 @@ use crate::world::{At, CallAt, Engine, Reader, Reply, Said, Wire, WireAt, World}
 /// What the call hears, in one word.
 fn said(result: &ToolResult) -> Said {
     match result {
-        ToolResult::Refunded { repeat: true, .. } => Said::Repeat,
-        ToolResult::Refunded { .. } => Said::Refunded,
+        ToolResult::Done { repeat: true, .. } => Said::Repeat,
+        ToolResult::Done { .. } => Said::Refunded,
         ToolResult::Unconfirmed { .. } => Said::Unconfirmed,
         ToolResult::Checking { .. } => Said::Checking,
         ToolResult::Held { .. } => Said::Held,
@@ -113,7 +113,8 @@ impl Protocol {
 
     fn must_look(&self, world: &World, row: u8) -> bool {
         let face = self.face(world, row);
-        let searchable = self.scope.terms.profile.kind == ProviderKind::Lookup;
+        let searchable =
+            self.scope.terms.profile.kind == ProviderKind::Lookup && !self.off(Guard::SearchFirst);
         face.needs_lookup || (searchable && face.undetermined)
     }
 
@@ -122,7 +123,7 @@ impl Protocol {
     pub fn drive(&self, world: &mut World, e: u8, c: u8) {
         let r = world.calls[usize::from(c)].row.expect("driven with a row");
         if !self.drivable(world, r) {
-            let result = answer::of(&self.op(world, r).row);
+            let result = answer::of(&self.op(world, r).row, Words::REFUND);
             return self.tell(world, c, Some(r), &result);
         }
         if world.rows[usize::from(r)].driver.is_some() {
@@ -323,7 +324,7 @@ impl Protocol {
         if !others {
             let _ = self.apply(world, row, &Ask::NeverSent);
         }
-        let result = answer::of(&self.op(world, row).row);
+        let result = answer::of(&self.op(world, row).row, Words::REFUND);
         for c in (0..).take(world.calls.len()) {
             let joined = world.calls[usize::from(c)].row == Some(row)
                 && world.calls[usize::from(c)].state == CallAt::Joined;

@@ -87,10 +87,10 @@ pub fn object(row: &OperationRow, thing: Thing) -> ProviderObject {
     let mine = |number: u8| row.id == op_id(u128::from(number) + 1);
     let plain = object_of(row, &format!("re_{}", thing.id), status, at(0));
     // Rows differ in their amounts; an object has the amount of the row it was made for.
-    let other_amount = row.money.minor() + 1;
+    let other_amount = row.minor().expect("money") + 1;
     let of = |number: u8, amount_minor| ProviderObject {
         operation: Some(op_id(u128::from(number) + 1)),
-        amount_minor,
+        amount_minor: Some(amount_minor),
         ..plain.clone()
     };
     match thing.mark {
@@ -99,13 +99,13 @@ pub fn object(row: &OperationRow, thing: Thing) -> ProviderObject {
         Mark::Unmarked(number) => ProviderObject {
             operation: None,
             amount_minor: if mine(number) {
-                row.money.minor()
+                row.minor()
             } else {
-                other_amount
+                Some(other_amount)
             },
             ..plain
         },
-        Mark::Foreign => of(u8::MAX, row.money.minor()),
+        Mark::Foreign => of(u8::MAX, row.minor().expect("money")),
     }
 }
 
@@ -116,8 +116,7 @@ fn outcome(row: &OperationRow, reply: Reply) -> Outcome {
             let expected = Expected {
                 operation: &row.id,
                 payment: row.payment.as_ref(),
-                amount_minor: row.money.minor(),
-                currency: row.money.currency(),
+                money: row.money,
             };
             Outcome {
                 replayed,

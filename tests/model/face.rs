@@ -40,7 +40,7 @@ impl Face {
             contradicted: row.contradicted.is_some(),
             in_flight: small(op.attempts.iter().filter(|a| a.in_flight()).count()),
             attempts: small(op.attempts.len()),
-            amount: u16::try_from(row.money.minor()).expect("small amounts"),
+            amount: u16::try_from(row.minor().expect("money")).expect("small amounts"),
             verdict: row.verdict,
             holds_ours: row.provider_ref == op.our_object(),
             five_hundred: op.attempts.iter().any(broke),

@@ -9,7 +9,7 @@ use std::time::Duration;
 use samekey::domain::evidence::ProviderObject;
 use samekey::domain::operation::{LookedAt, Operation, Status};
 use samekey::domain::outcome::{Outcome, OutcomeClass};
-use samekey::domain::policy::Terms;
+use samekey::domain::policy::{ProviderKind, Terms};
 use samekey::domain::transition::{Event, Lookup};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +38,10 @@ pub enum Guard {
     FiveHundredEnds,
     /// A refusal after an undetermined attempt is not definite.
     DefiniteRefusal,
+    /// A provider without keys is searched before anything is sent again.
+    SearchFirst,
+    /// A provider with neither keys nor search gets one request.
+    OneRequest,
     /// Nobody fails a row before `decidable_at`, and no earlier list proves absence.
     WaitingPeriod,
     /// Only a list read to its end proves absence.
@@ -84,6 +88,14 @@ impl Guard {
                 // The deadline comes from the terms at the first authorise.
                 terms.profile.retention += terms.profile.settle_time;
                 Event::Authorise(facts)
+            }
+            (Self::SearchFirst, event @ Event::Authorise(_))
+            | (
+                Self::OneRequest,
+                event @ (Event::Authorise(_) | Event::Finished { .. } | Event::Interrupted),
+            ) => {
+                terms.profile.kind = ProviderKind::Keyed;
+                event
             }
             (Self::CallCap, event @ Event::Authorise(_)) => {
                 terms.policy.max_per_call = u32::MAX;

@@ -205,7 +205,7 @@ impl Protocol {
         }
         at.op = turn.op;
         if turn.next == Next::Due {
-            let amount = u16::try_from(after.row.money.minor()).expect("small amounts");
+            let amount = u16::try_from(after.row.minor().expect("money")).expect("small amounts");
             world.calls.push(Call {
                 amount,
                 row: Some(row),

@@ -1,5 +1,6 @@
 //! Get, check, open: how a call gets its row or its answer, as `engine::worker` and the ledger do it.
 
+use samekey::domain::arguments::Arguments;
 use samekey::domain::opening::{self, Got, Resolved};
 use samekey::domain::operation::OperationRow;
 use samekey::domain::tool_call::RefundArguments;
@@ -16,15 +17,15 @@ impl Protocol {
         rows.map(|r| self.book.op(r.op).row.clone()).collect()
     }
 
-    fn arguments(world: &World, call: u8) -> RefundArguments {
-        RefundArguments {
+    fn arguments(world: &World, call: u8) -> Arguments {
+        Arguments::from(RefundArguments {
             order: "4417".parse().expect("an order"),
             money: money(i64::from(world.calls[usize::from(call)].amount)),
             payment: None,
             charge: None,
             reason: None,
             after: None,
-        }
+        })
     }
 
     fn got(&self, world: &World, call: u8) -> Got {
@@ -113,7 +114,13 @@ impl Protocol {
             rows.retain(|r| r.status.is_closed());
         }
         let resolved = self.resolved(world, refunded);
-        if let Err(result) = opening::check(&rows, &args, &resolved, policy, 0) {
+        if let Err(result) = opening::check(
+            &rows,
+            &args,
+            Some(&resolved),
+            policy,
+            opening::Opened::default(),
+        ) {
             return self.tell(world, c, None, &result);
         }
         let held = opening::needs_approval(policy, &args);
@@ -137,7 +144,7 @@ impl Protocol {
         for (n, object) in seen {
             sum += match object.mark {
                 Mark::Row(r) | Mark::OtherAmount(r) | Mark::Unmarked(r) => {
-                    self.op(world, r).row.money.minor()
+                    self.op(world, r).row.minor().expect("money")
                 }
                 Mark::Foreign => 0,
             };

@@ -211,7 +211,7 @@ pub fn judge_answer(model: &Protocol, world: &mut World, row: Option<u8>, result
     let contradicted = op.row.contradicted.is_some();
     let word = world.rows[usize::from(r)].by_two;
     let holds = match result {
-        ToolResult::Refunded { .. } => {
+        ToolResult::Done { .. } => {
             op.row.status == Status::Succeeded && (word || went_through(world, r))
         }
         ToolResult::Failed { .. } => op.row.status == Status::Failed && !contradicted,

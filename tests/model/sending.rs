@@ -162,7 +162,7 @@ fn no_refusal_breaks_a_law() {
 
 /// A provider that honours no keys, but can be searched: nothing is sent twice before a search. A request
 /// that were copied on its way would be two effects there, whatever anybody does: there are no copies.
-fn searchable() -> Scope {
+pub fn searchable() -> Scope {
     Scope {
         name: "a provider to be searched",
         depth: None,
@@ -190,7 +190,7 @@ fn no_search_breaks_a_law() {
 }
 
 /// A provider with neither keys nor search: one request leaves, and no more.
-fn bare() -> Scope {
+pub fn bare() -> Scope {
     Scope {
         name: "a bare provider",
         depth: None,

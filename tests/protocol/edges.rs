@@ -142,7 +142,7 @@ fn time_is_missing_until_the_moment_itself() {
 fn a_success_that_is_not_ours_is_kept_as_a_mismatch() {
     let mut story = Story::seed();
     let wrong = ProviderObject {
-        amount_minor: 1,
+        amount_minor: Some(1),
         ..story.ours("re_1", ObjectStatus::Succeeded)
     };
     story.attempt("toolu_01", reply(OutcomeClass::Succeeded, wrong));

@@ -22,6 +22,7 @@ mod limits;
 mod matrix;
 mod opening;
 mod outcomes;
+mod recovery;
 mod search;
 mod story;
 mod watching;

@@ -9,8 +9,9 @@
     reason = "a test fails by panicking and may say what it skips"
 )]
 
+use samekey::domain::arguments::Arguments;
 use samekey::domain::ids::OperationId;
-use samekey::domain::opening::{self, Got, Resolved};
+use samekey::domain::opening::{self, Got, Opened, Resolved};
 use samekey::domain::operation::{Contradiction, OperationRow, Status};
 use samekey::domain::policy::{Caps, ProviderKind, Repeat, ToolPolicy};
 use samekey::domain::tool_call::{RefundArguments, RejectClass, ToolResult};
@@ -22,19 +23,19 @@ fn policy() -> ToolPolicy {
     terms(ProviderKind::Keyed).policy
 }
 
-fn asks(order: &str, minor: i64) -> RefundArguments {
-    RefundArguments {
+fn asks(order: &str, minor: i64) -> Arguments {
+    Arguments::from(RefundArguments {
         order: order.parse().expect("an order"),
         money: money(minor),
         payment: None,
         charge: None,
         reason: None,
         after: None,
-    }
+    })
 }
 
-fn after(id: &OperationId) -> RefundArguments {
-    RefundArguments {
+fn after(id: &OperationId) -> Arguments {
+    Arguments {
         after: Some(id.clone()),
         ..asks("4417", 3800)
     }
@@ -60,7 +61,7 @@ fn paid(captured: i64, refunded: i64) -> Resolved {
     }
 }
 
-fn get(rows: &[OperationRow], args: &RefundArguments) -> Got {
+fn get(rows: &[OperationRow], args: &Arguments) -> Got {
     opening::get(rows, args, None, &policy())
 }
 
@@ -78,12 +79,8 @@ fn rejected(result: &ToolResult) -> (RejectClass, String) {
     }
 }
 
-fn check(
-    rows: &[OperationRow],
-    args: &RefundArguments,
-    resolved: &Resolved,
-) -> Result<(), ToolResult> {
-    opening::check(rows, args, resolved, &policy(), 0).map_err(|r| *r)
+fn check(rows: &[OperationRow], args: &Arguments, resolved: &Resolved) -> Result<(), ToolResult> {
+    opening::check(rows, args, Some(resolved), &policy(), Opened::default()).map_err(|r| *r)
 }
 
 /// R12, R21, I1: an open or unknown row of the same identity answers, held or not; a failed one
@@ -117,7 +114,7 @@ fn two_names_of_one_payment_join() {
     let payment = payment_of("4417");
     let got = opening::get(&rows, &other_name, Some(&payment), &policy());
     assert_eq!(got, Got::Row(op_id(1)));
-    let named = RefundArguments {
+    let named = Arguments {
         payment: Some(payment.clone()),
         ..other_name.clone()
     };
@@ -143,13 +140,13 @@ fn a_call_that_names_it_otherwise_is_told_what_differs() {
         there.charge = Some("ch_1".parse().expect("a charge"));
         let rows = [there];
         let mut yen = asks("4417", 3800);
-        yen.money = samekey::domain::money::Money::from_minor(3800, "jpy".parse().expect("jpy"))
-            .expect("yen");
-        let payment = RefundArguments {
+        yen.money =
+            samekey::domain::money::Money::from_minor(3800, "jpy".parse().expect("jpy")).ok();
+        let payment = Arguments {
             payment: Some("pi_other".parse().expect("a payment")),
             ..asks("4417", 3800)
         };
-        let charge = RefundArguments {
+        let charge = Arguments {
             charge: Some("ch_other".parse().expect("a charge")),
             ..asks("4417", 3800)
         };
@@ -161,7 +158,7 @@ fn a_call_that_names_it_otherwise_is_told_what_differs() {
                 "{reason}"
             );
         }
-        let same = RefundArguments {
+        let same = Arguments {
             payment: Some(payment_of("4417")),
             charge: Some("ch_1".parse().expect("a charge")),
             ..asks("4417", 3800)
@@ -174,16 +171,17 @@ fn a_call_that_names_it_otherwise_is_told_what_differs() {
 #[test]
 fn a_succeeded_row_answers_with_repeat() {
     let rows = [row(2, Status::Succeeded), row(1, Status::Succeeded)];
-    let ToolResult::Refunded {
+    let ToolResult::Done {
         operation_id,
-        refund_id,
+        object,
         repeat,
+        ..
     } = told(get(&rows, &asks("4417", 3800)))
     else {
         panic!("refunded")
     };
     assert_eq!((operation_id, repeat), (op_id(2), true), "the newest");
-    assert!(refund_id.is_some());
+    assert!(object.is_some());
     let mut bare = policy();
     bare.repeat = Repeat::Open;
     assert_eq!(
@@ -213,7 +211,7 @@ fn after_opens_one_further_refund() {
     let rows = [follower(Status::Succeeded), first.clone()];
     let again = told(get(&rows, &after(&op_id(1))));
     assert!(
-        matches!(again, ToolResult::Refunded { repeat: true, ref operation_id, .. } if *operation_id == op_id(2))
+        matches!(again, ToolResult::Done { repeat: true, ref operation_id, .. } if *operation_id == op_id(2))
     );
     assert_eq!(
         get(&rows, &after(&op_id(2))),
@@ -229,7 +227,7 @@ fn after_opens_one_further_refund() {
 
     let mut elsewhere = row(3, Status::Succeeded);
     elsewhere = OperationRow {
-        money: money(100),
+        money: Some(money(100)),
         identity: new_row(3, "4417", money(100)).identity,
         ..elsewhere
     };
@@ -288,7 +286,7 @@ fn another_amount_of_a_busy_order_is_turned_away() {
         let by = blocked_by.expect("named");
         assert_eq!(
             (by.operation_id, by.amount_cents, by.status),
-            (op_id(1), 3800, status)
+            (op_id(1), Some(3800), status)
         );
         assert!(reason.as_str().contains("nothing was done"));
         // Identified, it only counts in the sums.
@@ -376,9 +374,12 @@ fn money_caps_hold_per_currency() {
     let too_much = opening::check(
         &[],
         &asks("4417", 3800),
-        &paid(3800, 0),
+        Some(&paid(3800, 0)),
         &limits.policy,
-        9000,
+        Opened {
+            minor: 9000,
+            ..Opened::default()
+        },
     );
     assert_eq!(
         rejected(&too_much.expect_err("capped")).0,

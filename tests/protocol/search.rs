@@ -45,7 +45,7 @@ fn object(story: &Story, lots: &mut ChaCha8Rng) -> ProviderObject {
             ..ours
         },
         1 => ProviderObject {
-            amount_minor: 1,
+            amount_minor: Some(1),
             ..ours
         },
         2 => ProviderObject {

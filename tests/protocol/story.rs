@@ -11,6 +11,7 @@
 
 use std::time::Duration;
 
+use samekey::domain::arguments::Arguments;
 use samekey::domain::evidence::ObjectStatus;
 use samekey::domain::opening::{self, Got, Resolved};
 use samekey::domain::operation::{Effect, Status, UnknownReason};
@@ -23,15 +24,15 @@ use samekey::domain::{later, since};
 use crate::builders::*;
 
 /// What the model asked for: the same words in `toolu_01` and in `toolu_02`.
-fn arguments() -> RefundArguments {
-    RefundArguments {
+fn arguments() -> Arguments {
+    Arguments::from(RefundArguments {
         order: "4417".parse().expect("an order"),
         money: money(3800),
         payment: None,
         charge: None,
         reason: None,
         after: None,
-    }
+    })
 }
 
 /// R3, R7–R13, R43, R51–R53: three timeouts are "not confirmed"; "try again" finds the same row and
@@ -58,13 +59,10 @@ fn try_again_finds_the_open_row_and_its_key() {
         "toolu_02",
         &mut vec![reply(OutcomeClass::Succeeded, refund)],
     );
-    let ToolResult::Refunded {
-        refund_id, repeat, ..
-    } = second
-    else {
+    let ToolResult::Done { object, repeat, .. } = second else {
         panic!("R52: {second:?}")
     };
-    assert_eq!(refund_id.expect("an id").as_str(), "re_1");
+    assert_eq!(object.expect("an id").id.as_str(), "re_1");
     assert!(!repeat);
     assert_eq!((story.op.row.attempts, &story.op.row.key), (4, &key), "R1");
     assert_eq!(story.status(), Status::Succeeded, "R22");
@@ -85,7 +83,14 @@ fn the_full_amount_of_an_order_is_refunded_once() {
             refunded_minor: elsewhere,
             refunds: Vec::new(),
         };
-        opening::check(&[], &arguments(), &paid, &policy, 0).expect("it fits");
+        opening::check(
+            &[],
+            &arguments(),
+            Some(&paid),
+            &policy,
+            opening::Opened::default(),
+        )
+        .expect("it fits");
 
         story.tool_call("toolu_01", &mut vec![timeout(), timeout(), timeout()]);
         let rows = [story.op.row.clone()];
@@ -104,12 +109,19 @@ fn the_full_amount_of_an_order_is_refunded_once() {
         let Got::Answer(told) = repeat else {
             panic!("R62: {repeat:?}")
         };
-        assert!(matches!(*told, ToolResult::Refunded { repeat: true, .. }));
+        assert!(matches!(*told, ToolResult::Done { repeat: true, .. }));
         // With the seed's bare rule the sums hold the next one back (R24).
         let mut bare = policy.clone();
         bare.repeat = Repeat::Open;
         assert_eq!(opening::get(&rows, &arguments(), None, &bare), Got::Nothing);
-        opening::check(&rows, &arguments(), &paid, &bare, 0).expect_err("nothing is left");
+        opening::check(
+            &rows,
+            &arguments(),
+            Some(&paid),
+            &bare,
+            opening::Opened::default(),
+        )
+        .expect_err("nothing is left");
     }
 }
 

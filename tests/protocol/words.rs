@@ -235,7 +235,7 @@ fn a_row_is_told_as_its_call_is() {
     for _ in 0..2 {
         let told = message::of_row(&story.op.row, Language::En);
         assert!(told.contains("USD 38.00 for order 4417"), "{told}");
-        let heard = message::of_call(&story.answer(), arguments, Language::En);
+        let heard = message::of_call(&story.answer(), &story.op.row.tool, arguments, Language::En);
         assert_eq!(told, heard);
         let refund = story.ours("re_1", ObjectStatus::Succeeded);
         story.observe(Source::Webhook, event_of(&refund));

@@ -7,6 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rand_chacha::ChaCha8Rng;
 use samekey::clock::Clock;
+use samekey::domain::arguments::Arguments;
 use samekey::domain::ids::{
     AgentName, CallId, EngineId, OperationId, OrderId, PaymentId, ProviderName, ProviderRef,
     ReviewerName, ToolName,
@@ -14,7 +15,7 @@ use samekey::domain::ids::{
 use samekey::domain::notice::NoticeEvent;
 use samekey::domain::operation::{OperationRow, Status};
 use samekey::domain::report::{Report, ReportQuery};
-use samekey::domain::tool_call::{RefundArguments, ToolCall, ToolResult};
+use samekey::domain::tool_call::{ToolCall, ToolResult};
 use samekey::domain::transition::{Action, AuditEntry, Event, Next, Refusal, Step};
 use samekey::domain::{ids::Actor, opening::Got};
 use samekey::ledger::sqlite::SqliteLedger;
@@ -276,7 +277,7 @@ impl Ledger for SimLedger {
     async fn get(
         &self,
         tool: &ToolName,
-        args: &RefundArguments,
+        args: &Arguments,
         payment: Option<&PaymentId>,
     ) -> Result<OrderRows, LedgerError> {
         let mut rows = self

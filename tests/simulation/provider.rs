@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use samekey::domain::evidence::ProviderObject;
-use samekey::domain::ids::{OperationId, ProviderName, ProviderRef};
+use samekey::domain::ids::{ProviderName, ProviderRef};
 use samekey::domain::key::IdempotencyKey;
 use samekey::domain::opening::Resolved;
 use samekey::domain::operation::OperationRow;
 use samekey::domain::outcome::{Outcome, OutcomeClass};
 use samekey::domain::policy::Profile;
-use samekey::domain::tool_call::RefundArguments;
+use samekey::domain::text::SafeText;
 use samekey::domain::transition::Lookup;
 use samekey::provider::stripe::Stripe;
-use samekey::provider::{Provider, ReadError, Reads, Ready, ResolveError, ResolveQuery};
+use samekey::provider::{Asked, Provider, ReadError, Reads, Ready, ResolveError, ResolveQuery};
 use uuid::Uuid;
 
 use crate::core::{Core, Process};
@@ -56,13 +56,8 @@ impl Provider for SimProvider {
         resolved
     }
 
-    fn request(
-        &self,
-        operation: &OperationId,
-        args: &RefundArguments,
-        resolved: &Resolved,
-    ) -> Vec<u8> {
-        self.inner.request(operation, args, resolved)
+    fn request(&self, asked: &Asked<'_>) -> Result<Vec<u8>, SafeText> {
+        self.inner.request(asked)
     }
 
     async fn connect(&self) -> Result<Box<dyn Ready>, ReadError> {

@@ -1,13 +1,14 @@
 //! What one attempt puts on the wire, and what comes of it.
 
 use samekey::clock::Clock;
-use samekey::domain::opening::{Resolved, check};
+use samekey::domain::arguments::Arguments;
+use samekey::domain::opening::{Opened, Resolved, check};
 use samekey::domain::operation::OperationRow;
 use samekey::domain::outcome::{Outcome, OutcomeClass};
 use samekey::domain::policy::ToolPolicy;
 use samekey::domain::tool_call::RefundArguments;
-use samekey::provider::Provider as _;
 use samekey::provider::stripe::Stripe;
+use samekey::provider::{Asked, Provider as _};
 
 use crate::server::{Act, Server, answer, json};
 use crate::{API_KEY, TIMEOUT, VERSION, free, now, row, stripe};
@@ -73,7 +74,7 @@ fn minor_units_go_out_as_they_are_f27_f28() {
         let asked = |minor: i64| {
             let arguments =
                 serde_json::json!({"order_id": "4417", "amount_cents": minor, "currency": code});
-            RefundArguments::parse(&arguments).expect("arguments")
+            Arguments::from(RefundArguments::parse(&arguments).expect("arguments"))
         };
         let resolved = Resolved {
             payment: "pi_1".parse().expect("a payment"),
@@ -84,9 +85,26 @@ fn minor_units_go_out_as_they_are_f27_f28() {
             refunds: Vec::new(),
         };
         let whole = asked(minor);
-        assert_eq!(check(&[], &whole, &resolved, &policy, 0), Ok(()), "{code}");
-        check(&[], &asked(minor + 1), &resolved, &policy, 0).expect_err(code);
-        let bytes = String::from_utf8(stripe.request(&id, &whole, &resolved)).expect("text");
+        assert_eq!(
+            check(&[], &whole, Some(&resolved), &policy, Opened::default()),
+            Ok(()),
+            "{code}"
+        );
+        check(
+            &[],
+            &asked(minor + 1),
+            Some(&resolved),
+            &policy,
+            Opened::default(),
+        )
+        .expect_err(code);
+        let bytes = stripe.request(&Asked {
+            tool: &"issue_refund".parse().expect("a tool"),
+            operation: &id,
+            arguments: &whole,
+            resolved: Some(&resolved),
+        });
+        let bytes = String::from_utf8(bytes.expect("a request")).expect("text");
         assert!(bytes.contains(&format!("&amount={minor}&")), "{bytes}");
     }
 }

@@ -40,6 +40,7 @@ use async_trait::async_trait;
 use samekey::clock::Clock;
 use samekey::config::Secret;
 use samekey::domain::Instant;
+use samekey::domain::arguments::Arguments;
 use samekey::domain::identity::Identity;
 use samekey::domain::ids::{ChargeId, OperationId, OrderId, PaymentId, ProviderName, ToolName};
 use samekey::domain::key::{IdempotencyKey, hex_digest};
@@ -50,7 +51,7 @@ use samekey::domain::policy::Profile;
 use samekey::domain::text::SafeText;
 use samekey::domain::tool_call::RefundArguments;
 use samekey::provider::stripe::{Stripe, StripeConfig};
-use samekey::provider::{Provider as _, Purse, Reads};
+use samekey::provider::{Asked, Provider as _, Purse, Reads};
 use uuid::Uuid;
 
 const API_KEY: &str = "sk_test_4eC39HqLyjWDarjtT1zdp7dc";
@@ -82,14 +83,14 @@ fn row(stripe: &Stripe) -> OperationRow {
     let payment = PaymentId::parse("pi_1").expect("payment");
     let charge = ChargeId::parse("ch_1").expect("charge");
     let id = OperationId::parse("op_5521").expect("operation");
-    let args = RefundArguments {
+    let args = Arguments::from(RefundArguments {
         order: order.clone(),
         money,
         payment: None,
         charge: None,
         reason: None,
         after: None,
-    };
+    });
     let resolved = Resolved {
         payment: payment.clone(),
         charge: Some(charge.clone()),
@@ -98,13 +99,20 @@ fn row(stripe: &Stripe) -> OperationRow {
         refunded_minor: 0,
         refunds: Vec::new(),
     };
-    let request = stripe.request(&id, &args, &resolved);
+    let tool = ToolName::parse("issue_refund").expect("tool");
+    let request = stripe.request(&Asked {
+        tool: &tool,
+        operation: &id,
+        arguments: &args,
+        resolved: Some(&resolved),
+    });
+    let request = request.expect("a request");
     OperationRow {
         id,
-        tool: ToolName::parse("issue_refund").expect("tool"),
+        tool,
         identity: Identity::refund(&order, money),
-        order_id: order,
-        money,
+        order_id: Some(order),
+        money: Some(money),
         provider: ProviderName::parse("stripe").expect("provider"),
         payment: Some(payment),
         charge: Some(charge),

@@ -8,15 +8,15 @@ use async_trait::async_trait;
 use samekey::clock::Clock;
 use samekey::config::Secret;
 use samekey::domain::evidence::ProviderObject;
-use samekey::domain::ids::{OperationId, ProviderName, ProviderRef};
+use samekey::domain::ids::{ProviderName, ProviderRef};
 use samekey::domain::opening::Resolved;
 use samekey::domain::operation::OperationRow;
 use samekey::domain::policy::Profile;
-use samekey::domain::tool_call::RefundArguments;
+use samekey::domain::text::SafeText;
 use samekey::domain::transition::Lookup;
 use samekey::ledger::Stamp;
 use samekey::provider::stripe::{Stripe, StripeConfig, StripeConfigError};
-use samekey::provider::{Provider, ReadError, Reads, Ready, ResolveError, ResolveQuery};
+use samekey::provider::{Asked, Provider, ReadError, Reads, Ready, ResolveError, ResolveQuery};
 use serde_json::json;
 
 use crate::VERSION;
@@ -70,8 +70,8 @@ impl Provider for Counted {
     async fn resolve(&self, _: &ResolveQuery, _: &Reads) -> Result<Resolved, ResolveError> {
         Err(ResolveError::Unreadable(self.ask().0))
     }
-    fn request(&self, id: &OperationId, args: &RefundArguments, resolved: &Resolved) -> Vec<u8> {
-        self.inner.request(id, args, resolved)
+    fn request(&self, asked: &Asked<'_>) -> Result<Vec<u8>, SafeText> {
+        self.inner.request(asked)
     }
     async fn connect(&self) -> Result<Box<dyn Ready>, ReadError> {
         Err(self.ask())

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use samekey::clock::Clock;
+use samekey::domain::arguments::Arguments;
 use samekey::domain::ids::{ChargeId, PaymentId};
-use samekey::domain::opening::{Resolved, check};
+use samekey::domain::opening::{Opened, Resolved, check};
 use samekey::domain::operation::{Contradiction, Effect, Status};
 use samekey::domain::outcome::OutcomeClass;
 use samekey::domain::policy::ToolPolicy;
 use samekey::domain::tool_call::RefundArguments;
-use samekey::provider::Provider as _;
+use samekey::provider::{Asked, Provider as _};
 use serde_json::{Value, json};
 
 use crate::attempts::{REFUND, attempt};
@@ -21,17 +22,24 @@ use crate::stripe;
 fn form(arguments: &Value, payment: &str) -> BTreeMap<String, String> {
     let stripe = stripe("https://api.stripe.com", &Clock::system());
     let args = RefundArguments::parse(arguments).expect("arguments");
+    let money = args.money;
+    let args = Arguments::from(args);
     let resolved = Resolved {
         payment: PaymentId::parse(payment).expect("payment"),
         charge: ChargeId::parse("ch_1").ok(),
-        currency: args.money.currency(),
+        currency: money.currency(),
         captured_minor: 10_000,
         refunded_minor: 0,
         refunds: Vec::new(),
     };
     let id = "op_5521".parse().expect("an operation");
-    let bytes = stripe.request(&id, &args, &resolved);
-    let text = String::from_utf8(bytes).expect("text");
+    let bytes = stripe.request(&Asked {
+        tool: &"issue_refund".parse().expect("a tool"),
+        operation: &id,
+        arguments: &args,
+        resolved: Some(&resolved),
+    });
+    let text = String::from_utf8(bytes.expect("a request")).expect("text");
     let (_, body) = text.split_once("\n\n").expect("a body");
     form_urlencoded::parse(body.as_bytes())
         .into_owned()
@@ -180,7 +188,8 @@ fn refunds_of_a_charge_add_up_to_it_at_most_s31() {
     };
     for (cents, fits) in [(1, true), (4000, true), (4001, false), (10_000, false)] {
         let asked = RefundArguments::parse(&arguments(&json!({"amount_cents": cents})));
-        let checked = check(&[], &asked.expect("arguments"), &resolved, &policy, 0);
+        let asked = Arguments::from(asked.expect("arguments"));
+        let checked = check(&[], &asked, Some(&resolved), &policy, Opened::default());
         assert_eq!(checked.is_ok(), fits, "{cents}");
     }
 }

@@ -312,7 +312,7 @@ async fn answers(w: &World) {
     w.finish(&driver).await;
     let other = w.ledger.call(&agent("agent"), &call_id("joined_2")).await;
     let other = other.expect("read").expect("known");
-    assert_eq!(other.result.map(|r| r.status()), Some("refunded"));
+    assert_eq!(other.result.expect("answered").status(), "refunded");
     w.ledger
         .delivered(&agent("agent"), &call_id("joined_2"))
         .await
@@ -322,7 +322,7 @@ async fn answers(w: &World) {
     let Opening::Answer(answer) = w.hand().open(&repeated).await else {
         panic!("an equal refund is answered, not opened");
     };
-    assert!(matches!(*answer, ToolResult::Refunded { repeat: true, .. }));
+    assert!(matches!(*answer, ToolResult::Done { repeat: true, .. }));
     w.ledger
         .answer_call(&repeated, *answer)
         .await

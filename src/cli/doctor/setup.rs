@@ -63,7 +63,7 @@ pub(super) async fn providers(cx: &Context, config: &Config) -> Vec<Check> {
             ),
         ));
         checks.extend(orders(name, &section.resolve));
-        match cx.provider(name, section) {
+        match cx.provider(name, section, &config.tools) {
             Ok(provider) => {
                 let mode = provider.mode();
                 checks.push(Check::ok(

@@ -128,8 +128,11 @@ fn claimed(desk: &Desk, row: &OperationRow, person: &Person) -> Option<String> {
 /// What waits for a lead on the row, in one sentence: the very thing that is decided.
 fn waits(desk: &Desk, row: &OperationRow) -> Option<String> {
     if row.held {
-        let (money, order) = (row.money, &row.order_id);
-        return Some(format!("the held row: {money}, order {order}"));
+        let about = row.subject();
+        return Some(match row.money {
+            Some(money) => format!("the held row: {money}, {about}"),
+            None => format!("the held row: {about}"),
+        });
     }
     let (p, terms) = (row.proposal.as_ref()?, desk.terms.get(&row.tool)?);
     Some(format!("{}: {}", review::proposed(p, terms), p.note))

@@ -123,8 +123,10 @@ impl<'a> Printer<'a> {
         vec![
             row.id.to_string(),
             row.tool.to_string(),
-            row.order_id.to_string(),
-            row.money.to_string(),
+            row.order_id
+                .as_ref()
+                .map_or_else(String::new, ToString::to_string),
+            row.money.map_or_else(String::new, |m| m.to_string()),
             status.join(" "),
             format!("{}/{}", row.attempts, row.attempts_max),
             if reason.is_empty() { failure } else { reason }.to_owned(),

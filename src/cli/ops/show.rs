@@ -54,10 +54,14 @@ fn row(out: &mut String, detail: &Detail, r: &RowView) -> std::fmt::Result {
     writeln!(out, "{}  {}", r.operation_id, r.status_word)?;
     for (name, value) in [
         ("tool", Some(r.tool.to_string())),
-        ("order", Some(r.order_id.clone())),
+        ("order", r.order_id.clone()),
         (
             "amount",
-            Some(format!("{money} ({} minor units)", money.minor())),
+            money.map(|m| format!("{m} ({} minor units)", m.minor())),
+        ),
+        (
+            "identity",
+            r.order_id.is_none().then(|| r.identity.to_string()),
         ),
         ("payment", r.payment.clone()),
         ("charge", r.charge.clone()),

@@ -31,8 +31,7 @@ pub enum Persons {
 #[must_use]
 pub fn ref_holds(row: &OperationRow, object: &ProviderObject) -> bool {
     object.payment == row.payment
-        && object.amount_minor == row.money.minor()
-        && object.currency == row.money.currency()
+        && row.same_money(object.amount_minor, object.currency)
         && object.status == ObjectStatus::Succeeded
         && object.operation.as_ref().is_none_or(|id| *id == row.id)
 }

@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use sqlx::sqlite::SqliteRow;
 
-use super::{Tx, operations, store};
+use super::{Tx, deliveries, operations, store};
 use crate::domain::answer;
 use crate::domain::ids::{AgentName, CallId, EngineId, OperationId};
 use crate::domain::key::hex_digest;
 use crate::domain::operation::OperationRow;
-use crate::domain::tool_call::{CallState, Delivery, ToolCall, ToolResult};
+use crate::domain::tool_call::{CallState, Delivery, RejectClass, ToolCall, ToolResult};
 use crate::domain::transition::Event;
-use crate::domain::{Instant, later};
-use crate::ledger::row::{self, micros, to_json};
+use crate::domain::{Instant, earlier, later};
+use crate::ledger::row::{self, Columns, micros, to_json};
 use crate::ledger::{Accepted, LeasedCall, LedgerError, NewCall};
 
 /// The agent in whose name approved rows are driven.
@@ -76,14 +76,81 @@ async fn find(
     found.as_ref().map(row::call).transpose()
 }
 
+/// The latest calls of an agent (`?1`) to a tool (`?2`) accepted after `?3` and before this one (`?4`, `?5`),
+/// newest first: what they asked for, and whether they sent or were kept from it.
+pub(super) const LATEST: &str = "SELECT c.arguments_hash, c.result,
+        EXISTS (SELECT 1 FROM attempts a WHERE a.operation_id = c.operation_id
+                AND a.agent = c.agent AND a.call_id = c.call_id) AS sent
+    FROM tool_calls c INDEXED BY tool_calls_by_agent
+    WHERE c.agent = ?1 AND c.tool = ?2 AND c.accepted_at > ?3
+      AND (c.accepted_at, c.rowid) < (?4, (SELECT rowid FROM tool_calls WHERE agent = ?1 AND call_id = ?5))
+    ORDER BY c.accepted_at DESC, c.rowid DESC LIMIT ?6";
+
+/// How far back calls count for the breaker.
+const BREAKER_SPAN: std::time::Duration = std::time::Duration::from_hours(1);
+/// Why it answers.
+const BREAKER: &str = "the same call was made too often in a row; nothing was done";
+
+/// Whether this call is one equal call too many: the tool's limit of them came right before it, and each sent
+/// or was kept from it by this very rule (R96). Read off the calls themselves, so all engines agree.
+pub(super) async fn broken(
+    tx: &mut Tx<'_>,
+    call: &LeasedCall,
+) -> Result<Option<ToolResult>, LedgerError> {
+    let asked = &call.call;
+    let Some(most) = tx.terms(&asked.tool)?.policy.max_identical_calls else {
+        return Ok(None);
+    };
+    let rows = sqlx::query(LATEST)
+        .bind(asked.agent.as_str())
+        .bind(asked.tool.as_str())
+        .bind(micros(earlier(tx.now, BREAKER_SPAN)))
+        .bind(micros(asked.accepted_at))
+        .bind(asked.id.as_str())
+        .bind(most)
+        .fetch_all(&mut *tx.conn)
+        .await
+        .map_err(store::failed)?;
+    if rows.len() < usize::try_from(most).unwrap_or(usize::MAX) {
+        return Ok(None);
+    }
+    for found in &rows {
+        let c = Columns(found);
+        let kept = c
+            .opt("result", Columns::text)?
+            .is_some_and(|result| result.contains(BREAKER));
+        let equal = c.text("arguments_hash")? == asked.arguments_hash;
+        if !equal || !(kept || c.flag("sent")?) {
+            return Ok(None);
+        }
+    }
+    Ok(Some(ToolResult::rejected(
+        RejectClass::RateLimited,
+        BREAKER,
+    )))
+}
+
+/// The arguments of an operation's first call.
+pub(super) const FIRST_ARGUMENTS: &str =
+    "SELECT arguments FROM tool_calls INDEXED BY tool_calls_by_operation
+    WHERE operation_id = ?1 ORDER BY accepted_at LIMIT 1";
+
 /// An approved held row is driven as a call of its own.
 pub(super) async fn queue_approved(tx: &mut Tx<'_>, row: &OperationRow) -> Result<(), LedgerError> {
-    let arguments = format!(
-        r#"{{"amount_cents":{},"currency":"{}","order_id":{}}}"#,
-        row.money.minor(),
-        row.money.currency(),
-        to_json(&row.order_id)?
-    );
+    let arguments = match (row.money, &row.order_id, &row.payment) {
+        (Some(money), Some(order), Some(_)) => format!(
+            r#"{{"amount_cents":{},"currency":"{}","order_id":{}}}"#,
+            money.minor(),
+            money.currency(),
+            to_json(order)?
+        ),
+        // What was asked for stands in the call that opened the row.
+        _ => sqlx::query_scalar(FIRST_ARGUMENTS)
+            .bind(row.id.as_str())
+            .fetch_one(&mut *tx.conn)
+            .await
+            .map_err(store::failed)?,
+    };
     let agent = AgentName::parse(APPROVALS)
         .map_err(|e| LedgerError::Damaged(format!("{APPROVALS} {e}")))?;
     let call = NewCall {
@@ -369,12 +436,15 @@ pub(super) async fn finish(
     {
         op = step.op;
     }
-    let result = answer::of(&op.row);
+    let words = tx.terms(&op.row.tool)?.policy.words;
+    let result = answer::of(&op.row, words);
     store_answer(tx, &call.call.agent, &call.call.id, &result).await?;
+    deliveries::doubted(tx, &op.row, &call.call.agent, &call.call.id, &result).await?;
     if drove {
         // Joined calls get their driver's answer.
         for (agent, id) in waiting.iter().filter(|w| w.2).map(|w| (&w.0, &w.1)) {
             store_answer(tx, agent, id, &result).await?;
+            deliveries::doubted(tx, &op.row, agent, id, &result).await?;
         }
     }
     end_drive(tx, call).await?;
@@ -483,6 +553,9 @@ pub(super) async fn delivered(
     agent: &AgentName,
     id: &CallId,
 ) -> Result<(), LedgerError> {
+    if deliveries::is_doubted(tx, agent, id).await? {
+        return Ok(());
+    }
     let sql = "UPDATE tool_calls SET delivery = 'delivered', delivered_at = ?
                WHERE agent = ? AND call_id = ? AND result IS NOT NULL AND delivery <> 'delivered'";
     sqlx::query(sql)

@@ -46,7 +46,7 @@ fn calls_sql(query: &CallQuery) -> &'static str {
         // The join's order is written down: an order has few rows, and those few calls.
         _ if query.order.is_some() => calls_sql!(
             "operations o CROSS JOIN tool_calls c ON c.operation_id = o.operation_id",
-            "o.status IN ('open', 'unknown', 'succeeded', 'failed') AND o.order_id = ?3",
+            "o.status IN ('open', 'unknown', 'succeeded', 'failed') AND coalesce(o.order_id, '') = ?3",
             up
         ),
         _ if query.session.is_some() => calls_sql!("c.session_id = ?4", up),

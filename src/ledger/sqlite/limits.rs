@@ -316,7 +316,7 @@ pub(super) async fn attempt_ended(
     let mut circuit = known.circuit.after(&row.id, health, tx.now);
     let mut pause = false;
     if let Some(status) = outcome.http_status {
-        (circuit, pause) = circuit.credentials(status, Some(&row.order_id));
+        (circuit, pause) = circuit.credentials(status, row.order_id.as_ref());
     }
     if circuit != known.circuit {
         set_circuit(tx, &row.tool, &known.circuit, &circuit).await?;

@@ -7,6 +7,7 @@
 mod calls;
 mod checking;
 mod counts;
+mod deliveries;
 mod events;
 mod feeds;
 mod files;
@@ -48,6 +49,7 @@ use super::{
     ToolState, Went,
 };
 use crate::clock::Clock;
+use crate::domain::arguments::Arguments;
 use crate::domain::ids::{
     AgentName, CallId, EngineId, OperationId, OrderId, PaymentId, ProviderName, ProviderRef,
     ReviewerName, ToolName,
@@ -56,7 +58,7 @@ use crate::domain::notice::NoticeEvent;
 use crate::domain::operation::OperationRow;
 use crate::domain::policy::Terms;
 use crate::domain::report::{Report, ReportQuery};
-use crate::domain::tool_call::{RefundArguments, ToolCall, ToolResult};
+use crate::domain::tool_call::{ToolCall, ToolResult};
 use crate::domain::transition::Event;
 
 pub(super) use files::is_sqlite;
@@ -186,7 +188,7 @@ impl Ledger for SqliteLedger {
     async fn get(
         &self,
         tool: &ToolName,
-        args: &RefundArguments,
+        args: &Arguments,
         payment: Option<&PaymentId>,
     ) -> Result<OrderRows, LedgerError> {
         let (tool, args, payment) = (tool.clone(), args.clone(), payment.cloned());
@@ -461,7 +463,8 @@ impl Ledger for SqliteLedger {
         self.read(|inner| async move {
             let mut conn = inner.readers.acquire().await.map_err(store::failed)?;
             let provider = terms(&inner.terms, &tool)?.policy.provider.clone();
-            store::order_rows(&mut conn, &tool, &provider, &order, payment.as_ref()).await
+            let order = Some(&order);
+            store::order_rows(&mut conn, &tool, &provider, order, payment.as_ref(), None).await
         })
         .await
     }

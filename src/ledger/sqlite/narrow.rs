@@ -91,7 +91,7 @@ fn paths<'f>(now: Instant, filter: &'f Filter, statuses: &'f str) -> Vec<Path<'f
     }
     if let Some(order) = &filter.order {
         let sql = "SELECT rowid FROM operations
-                   WHERE status IN (SELECT value FROM json_each(?2)) AND order_id = ?1 LIMIT 1001";
+                   WHERE status IN (SELECT value FROM json_each(?2)) AND coalesce(order_id, '') = ?1 LIMIT 1001";
         paths.push(sqlx::query(sql).bind(order).bind(statuses));
     }
     if let Some(session) = &filter.session {
@@ -112,7 +112,7 @@ fn paths<'f>(now: Instant, filter: &'f Filter, statuses: &'f str) -> Vec<Path<'f
     }
     if let Some(amount) = filter.amount_over {
         let sql = "SELECT rowid FROM operations
-                   WHERE status IN (SELECT value FROM json_each(?2)) AND amount_cents > ?1 LIMIT 1001";
+                   WHERE status IN (SELECT value FROM json_each(?2)) AND coalesce(amount_cents, 0) > ?1 LIMIT 1001";
         paths.push(sqlx::query(sql).bind(amount).bind(statuses));
     }
     if let Some(age) = filter.age_over {
@@ -142,7 +142,7 @@ fn by_text(text: &str) -> Path<'static> {
              UNION ALL SELECT rowid FROM operations WHERE operation_id >= 'op_' || ?1 AND operation_id < 'op_' || ?1 || char(1114111)
              UNION ALL SELECT rowid FROM operations WHERE substr(operation_id, -4) = ?1
              UNION ALL SELECT o.rowid FROM spelled s CROSS JOIN operations o
-                 WHERE o.status IN ('open', 'unknown', 'succeeded', 'failed') AND o.order_id >= s.low AND o.order_id < s.high
+                 WHERE o.status IN ('open', 'unknown', 'succeeded', 'failed') AND coalesce(o.order_id, '') >= s.low AND coalesce(o.order_id, '') < s.high
              UNION ALL SELECT o.rowid FROM spelled s CROSS JOIN operations o
                  WHERE o.provider IN providers AND o.payment >= s.low AND o.payment < s.high
              UNION ALL SELECT o.rowid FROM spelled s CROSS JOIN operations o

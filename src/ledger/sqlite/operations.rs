@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use serde_json::json;
 use sqlx::Row;
+use sqlx::sqlite::SqliteRow;
 
-use super::{Tx, calls, limits, notices, store};
+use super::{Tx, calls, deliveries, limits, notices, store};
 use crate::domain::attempt::Attempt;
-use crate::domain::ids::{Actor, AgentName, CallId, OperationId};
+use crate::domain::ids::{Actor, AgentName, CallId, OperationId, OrderId, PaymentId};
 use crate::domain::key::hex_digest;
-use crate::domain::opening::{self, Got};
+use crate::domain::opening::{self, Got, Opened};
 use crate::domain::operation::{Effect, Operation, OperationRow, Status};
 use crate::domain::review_event::Act;
 use crate::domain::tool_call::ToolResult;
@@ -34,8 +35,9 @@ pub(super) async fn open(
     let terms = tx.terms(&new.tool)?.clone();
     let policy = &terms.policy;
     let args = &new.arguments;
-    let payment = Some(&new.resolved.payment);
-    let rows = store::order_rows(tx.conn, &new.tool, &new.provider, &args.order, payment).await?;
+    let resolved = new.resolved.as_ref();
+    let payment = resolved.map(|r| &r.payment);
+    let rows = store::rows_about(tx.conn, &new.tool, &new.provider, args, payment).await?;
     match opening::get(&rows, args, payment, policy) {
         Got::Row(id) => {
             calls::link(tx, call, &id).await?;
@@ -48,8 +50,11 @@ pub(super) async fn open(
     if store::changed_since(tx.conn, &rows, mark).await? {
         return Ok(Opening::Changed);
     }
+    if let Some(answer) = calls::broken(tx, call).await? {
+        return Ok(Opening::Answer(Box::new(answer)));
+    }
     let opened = opened_within(tx, &new).await?;
-    if let Err(answer) = opening::check(&rows, args, &new.resolved, policy, opened) {
+    if let Err(answer) = opening::check(&rows, args, resolved, policy, opened) {
         tell_cap(tx, &new, opened, &answer).await?;
         return Ok(Opening::Answer(answer));
     }
@@ -65,15 +70,17 @@ pub(super) async fn open(
 async fn tell_cap(
     tx: &mut Tx<'_>,
     new: &OpenRow,
-    opened: i64,
+    opened: Opened,
     answer: &ToolResult,
 ) -> Result<(), LedgerError> {
-    let money = new.arguments.money;
+    let Some(money) = new.arguments.money else {
+        return Ok(());
+    };
     let policy = &tx.terms(&new.tool)?.policy;
     if !policy.caps.contains_key(&money.currency()) {
         return Ok(());
     }
-    let cap = opening::caps(policy, money.currency(), money.minor(), opened);
+    let cap = opening::caps(policy, money.currency(), money.minor(), opened.minor);
     match (answer, cap) {
         // Not where something else stood in its way first.
         (ToolResult::Rejected { reason, .. }, Some(why)) if reason.as_str() == why => {
@@ -89,8 +96,8 @@ pub(super) fn first_entry(row: &OperationRow, call: &CallId, agent: &AgentName) 
         actor: Actor::Agent(agent.clone()),
         action: Action::Opened,
         detail: json!({
-            "call": call, "identity": row.identity.as_str(), "amount_cents": row.money.minor(),
-            "currency": row.money.currency(), "provider": row.provider, "payment": row.payment,
+            "call": call, "identity": row.identity.as_str(), "amount_cents": row.minor(),
+            "currency": row.currency(), "provider": row.provider, "payment": row.payment,
             "charge": row.charge, "after": row.after,
             "key_fingerprint": row.key.fingerprint(), "request_hash": row.request_hash,
             "attempts_max": row.attempts_max, "held": row.held, "status": row.status, "version": 1,
@@ -103,12 +110,12 @@ pub(super) fn fresh(new: &OpenRow, held: bool, attempts_max: u32, now: Instant) 
     OperationRow {
         id: new.id.clone(),
         tool: new.tool.clone(),
-        identity: new.identity.clone(),
+        identity: new.arguments.identity.clone(),
         order_id: new.arguments.order.clone(),
         money: new.arguments.money,
         provider: new.provider.clone(),
-        payment: Some(new.resolved.payment.clone()),
-        charge: new.resolved.charge.clone(),
+        payment: new.resolved.as_ref().map(|r| r.payment.clone()),
+        charge: new.resolved.as_ref().and_then(|r| r.charge.clone()),
         after: new.arguments.after.clone(),
         status: Status::Open,
         effect: Effect::NotStarted,
@@ -145,15 +152,32 @@ pub(super) fn fresh(new: &OpenRow, held: bool, attempts_max: u32, now: Instant) 
     }
 }
 
-/// What the tool opened in this currency within its cap's window, minor units.
-async fn opened_within(tx: &mut Tx<'_>, new: &OpenRow) -> Result<i64, LedgerError> {
-    let currency = new.arguments.money.currency();
-    let caps = tx.terms(&new.tool)?.policy.caps.get(&currency);
-    let Some((_, window)) = caps.and_then(|c| c.max_total) else {
-        return Ok(0);
-    };
-    sum_since(tx, new.tool.as_str(), currency.as_str(), window, "").await
+/// What the tool opened within its caps' windows.
+async fn opened_within(tx: &mut Tx<'_>, new: &OpenRow) -> Result<Opened, LedgerError> {
+    let policy = tx.terms(&new.tool)?.policy.clone();
+    let mut opened = Opened::default();
+    if let Some(money) = new.arguments.money {
+        let caps = policy.caps.get(&money.currency());
+        if let Some((_, window)) = caps.and_then(|c| c.max_total) {
+            let currency = money.currency();
+            opened.minor = sum_since(tx, new.tool.as_str(), currency.as_str(), window, "").await?;
+        }
+    }
+    if let Some((_, window)) = policy.max_operations {
+        opened.operations = sqlx::query_scalar(COUNT_SINCE)
+            .bind(new.tool.as_str())
+            .bind(micros(earlier(tx.now, window)))
+            .fetch_one(&mut *tx.conn)
+            .await
+            .map_err(store::failed)?;
+    }
+    Ok(opened)
 }
+
+/// How many operations of a tool (`?1`) were opened after `?2`. What failed without being sent counts, too:
+/// a runaway is one whether or not it gets through.
+pub(super) const COUNT_SINCE: &str = "SELECT count(*) FROM operations INDEXED BY operations_by_tool
+    WHERE tool = ?1 AND created_at > ?2";
 
 async fn sum_since(
     tx: &mut Tx<'_>,
@@ -180,6 +204,21 @@ async fn loaded(tx: &mut Tx<'_>, id: &OperationId) -> Result<Operation, LedgerEr
         .ok_or_else(|| LedgerError::Damaged(format!("operation {id} is gone")))
 }
 
+/// The answer of a call that would send on an open row, but is one equal call too many (R96). A call that
+/// has sent already is none.
+async fn once_too_often(
+    tx: &mut Tx<'_>,
+    op: &Operation,
+    call: &LeasedCall,
+) -> Result<Option<ToolResult>, LedgerError> {
+    let ours = |a: &Attempt| a.call == call.call.id && a.agent == call.call.agent;
+    let sends = op.row.attempts > 0 && op.row.status == Status::Open;
+    if !sends || op.attempts.iter().any(ours) {
+        return Ok(None);
+    }
+    calls::broken(tx, call).await
+}
+
 /// Takes the row for this call, or joins whoever has it.
 pub(super) async fn drive(
     tx: &mut Tx<'_>,
@@ -191,6 +230,9 @@ pub(super) async fn drive(
     if !calls::mine(tx, call).await? {
         // A lost lease joins: it must not stand in the way of whoever has the call now (F42).
         return Ok(Drive::Joined);
+    }
+    if let Some(answer) = once_too_often(tx, &op, call).await? {
+        return Ok(Drive::Broken(Box::new(answer)));
     }
     calls::link(tx, call, id).await?;
     let row = &op.row;
@@ -204,16 +246,15 @@ pub(super) async fn drive(
             .fetch_optional(&mut *tx.conn)
             .await
             .map_err(store::failed)?;
-    let now = micros(tx.now);
-    if let Some(holder) = holder {
-        let until: i64 = holder.get("until");
+    let other = |holder: &SqliteRow| {
         let same_call = holder.get::<String, _>("agent") == call.call.agent.as_str()
             && holder.get::<String, _>("call_id") == call.call.id.as_str();
         let same_engine = holder.get::<String, _>("engine") == call.engine.as_str();
-        if until > now && !(same_call && same_engine) {
-            calls::set_joined(tx, call, true).await?;
-            return Ok(Drive::Joined);
-        }
+        holder.get::<i64, _>("until") > micros(tx.now) && !(same_call && same_engine)
+    };
+    if holder.as_ref().is_some_and(other) {
+        calls::set_joined(tx, call, true).await?;
+        return Ok(Drive::Joined);
     }
     if op.in_flight() {
         // Its driver is gone: what it sent has no outcome of its own.
@@ -296,16 +337,14 @@ async fn holds(tx: &mut Tx<'_>, id: &OperationId, call: &LeasedCall) -> Result<b
 
 async fn contradicted_nearby(tx: &mut Tx<'_>, row: &OperationRow) -> Result<bool, LedgerError> {
     let sql = "SELECT count(*) FROM operations WHERE contradicted IS NOT NULL
-               AND ((tool = ? AND order_id = ?) OR (provider = ? AND payment = ?))";
+               AND ((tool = ?1 AND order_id = ?2) OR (provider = ?3 AND payment = ?4)
+                    OR (tool = ?1 AND identity = ?5))";
     let found: i64 = sqlx::query_scalar(sql)
         .bind(row.tool.as_str())
-        .bind(row.order_id.as_str())
+        .bind(row.order_id.as_ref().map(OrderId::as_str))
         .bind(row.provider.as_str())
-        .bind(
-            row.payment
-                .as_ref()
-                .map(crate::domain::ids::PaymentId::as_str),
-        )
+        .bind(row.payment.as_ref().map(PaymentId::as_str))
+        .bind(row.identity.as_str())
         .fetch_one(&mut *tx.conn)
         .await
         .map_err(store::failed)?;
@@ -410,8 +449,9 @@ async fn with_facts(
         Event::Decided(decision) => {
             if let Act::Approve { caps } = &mut decision.act
                 && row.held
+                && let Some(money) = row.money
             {
-                let currency = row.money.currency();
+                let currency = money.currency();
                 let policy = tx.terms(&row.tool)?.policy.clone();
                 let window = policy.caps.get(&currency).and_then(|c| c.max_total);
                 let (tool, id) = (row.tool.as_str(), row.id.as_str());
@@ -419,7 +459,7 @@ async fn with_facts(
                     Some((_, window)) => sum_since(tx, tool, currency.as_str(), window, id).await?,
                     None => 0,
                 };
-                *caps = opening::caps(&policy, currency, row.money.minor(), opened)
+                *caps = opening::caps(&policy, currency, money.minor(), opened)
                     .map(|why| why.as_str().into());
             }
         }
@@ -458,6 +498,7 @@ pub(super) async fn step(tx: &mut Tx<'_>, op: &Operation, event: &Event) -> Appl
             <= 1
     );
     store::save(tx, op, &step).await?;
+    deliveries::ended(tx, op, &step.op.row).await?;
     if step.next == Next::Due {
         calls::queue_approved(tx, &step.op.row).await?;
     }

@@ -36,7 +36,7 @@ macro_rules! filter_sql {
          AND (?17 IS NULL OR o.reason = ?17) AND (?18 IS NULL OR o.created_at < ?18)
          AND (?19 IS NULL OR (o.key_expires_at < ?19 AND o.status = 'open'))
          AND (?20 IS NULL OR o.amount_cents > ?20)
-         AND (?21 IS NULL OR instr(lower(o.operation_id), ?21) > 0 OR instr(lower(o.order_id), ?21) > 0
+         AND (?21 IS NULL OR instr(lower(o.operation_id), ?21) > 0 OR instr(lower(coalesce(o.order_id, '')), ?21) > 0
               OR instr(lower(coalesce(o.payment, '')), ?21) > 0 OR instr(lower(coalesce(o.provider_ref, '')), ?21) > 0)"
     };
 }
@@ -84,14 +84,14 @@ macro_rules! by_sort {
             (Sort::Updated, true) => $do!("updated_at", "o.rowid", "(updated_at, rowid) > (?1, ?3)", "ASC" $($more)*),
             (Sort::Created, false) => $do!("created_at", "o.rowid", "(created_at, rowid) < (?1, ?3)", "DESC" $($more)*),
             (Sort::Created, true) => $do!("created_at", "o.rowid", "(created_at, rowid) > (?1, ?3)", "ASC" $($more)*),
-            (Sort::Amount, false) => $do!("amount_cents", "created_at", "(amount_cents, created_at, rowid) < (?1, ?2, ?3)", "DESC" $($more)*),
-            (Sort::Amount, true) => $do!("amount_cents", "created_at", "(amount_cents, created_at, rowid) > (?1, ?2, ?3)", "ASC" $($more)*),
+            (Sort::Amount, false) => $do!("coalesce(amount_cents, 0)", "created_at", "coalesce(amount_cents, 0) <= ?1 AND (coalesce(amount_cents, 0), created_at, rowid) < (?1, ?2, ?3)", "DESC" $($more)*),
+            (Sort::Amount, true) => $do!("coalesce(amount_cents, 0)", "created_at", "coalesce(amount_cents, 0) >= ?1 AND (coalesce(amount_cents, 0), created_at, rowid) > (?1, ?2, ?3)", "ASC" $($more)*),
             (Sort::Attempts, false) => $do!("attempts", "created_at", "(attempts, created_at, rowid) < (?1, ?2, ?3)", "DESC" $($more)*),
             (Sort::Attempts, true) => $do!("attempts", "created_at", "(attempts, created_at, rowid) > (?1, ?2, ?3)", "ASC" $($more)*),
             (Sort::KeyLeft, false) => $do!("coalesce(key_expires_at, 9000000000000000)", "created_at", "coalesce(key_expires_at, 9000000000000000) <= ?1 AND (coalesce(key_expires_at, 9000000000000000), created_at, rowid) < (?1, ?2, ?3)", "DESC" $($more)*),
             (Sort::KeyLeft, true) => $do!("coalesce(key_expires_at, 9000000000000000)", "created_at", "coalesce(key_expires_at, 9000000000000000) >= ?1 AND (coalesce(key_expires_at, 9000000000000000), created_at, rowid) > (?1, ?2, ?3)", "ASC" $($more)*),
-            (Sort::Order, false) => $do!("order_id", "created_at", "(order_id, created_at, rowid) < (?1, ?2, ?3)", "DESC" $($more)*),
-            (Sort::Order, true) => $do!("order_id", "created_at", "(order_id, created_at, rowid) > (?1, ?2, ?3)", "ASC" $($more)*),
+            (Sort::Order, false) => $do!("coalesce(order_id, '')", "created_at", "coalesce(order_id, '') <= ?1 AND (coalesce(order_id, ''), created_at, rowid) < (?1, ?2, ?3)", "DESC" $($more)*),
+            (Sort::Order, true) => $do!("coalesce(order_id, '')", "created_at", "coalesce(order_id, '') >= ?1 AND (coalesce(order_id, ''), created_at, rowid) > (?1, ?2, ?3)", "ASC" $($more)*),
         }
     };
 }

@@ -7,8 +7,8 @@ use sqlx::{ConnectOptions as _, Row as _, SqliteConnection};
 
 use super::open::MIGRATIONS;
 use super::{
-    calls, counts, events, feeds, listings, narrow, pages, read, report, review_list, serving,
-    watched,
+    calls, counts, events, feeds, listings, narrow, operations, pages, read, report, review_list,
+    serving, store, watched,
 };
 
 async fn empty() -> SqliteConnection {
@@ -130,6 +130,33 @@ async fn an_agents_own_are_found_by_its_name() {
         assert_eq!(large, Vec::<String>::new(), "{sql}\n{plan:#?}");
         let sorts = plan.iter().any(|s| s.contains("TEMP B-TREE FOR ORDER"));
         assert!(!sorts, "{sql}\n{plan:#?}");
+    }
+}
+
+/// Under the writer's lock: what a call may meet, what its tool began of late, and what an approved row was
+/// asked for.
+#[tokio::test]
+async fn a_row_is_opened_by_the_indexes_of_order_payment_identity_and_tool() {
+    let mut conn = empty().await;
+    for (sql, indexes) in [
+        (
+            store::ORDER_ROWS,
+            &[
+                "operations_by_order (",
+                "operations_by_payment (",
+                "operations_by_identity (",
+            ][..],
+        ),
+        (operations::COUNT_SINCE, &["operations_by_tool ("]),
+        (calls::FIRST_ARGUMENTS, &["tool_calls_by_operation ("]),
+        (calls::LATEST, &["tool_calls_by_agent ("]),
+    ] {
+        let plan = plan(&mut conn, sql).await;
+        assert_eq!(scans(&plan), Vec::<&String>::new(), "{sql}\n{plan:#?}");
+        for index in indexes {
+            let searched = |s: &String| s.starts_with("SEARCH") && s.contains(index);
+            assert!(plan.iter().any(searched), "{sql}\n{plan:#?}");
+        }
     }
 }
 

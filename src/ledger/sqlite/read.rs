@@ -8,11 +8,11 @@ use sqlx::{SqliteConnection, SqlitePool};
 
 use super::pages::Statement;
 use super::{Inner, limits, store, terms};
+use crate::domain::arguments::Arguments;
 use crate::domain::ids::{AgentName, CallId, OperationId, PaymentId, ToolName};
 use crate::domain::opening;
 use crate::domain::operation::OperationRow;
-use crate::domain::policy::ProviderKind;
-use crate::domain::tool_call::{RefundArguments, ToolCall};
+use crate::domain::tool_call::ToolCall;
 use crate::domain::{earlier, later};
 use crate::ledger::row::{self, Columns, micros};
 use crate::ledger::{
@@ -117,7 +117,7 @@ pub(super) fn audit_row(found: &SqliteRow) -> Result<AuditRow, LedgerError> {
 pub(super) async fn get(
     inner: &Arc<Inner>,
     tool: &ToolName,
-    args: &RefundArguments,
+    args: &Arguments,
     payment: Option<&PaymentId>,
 ) -> Result<OrderRows, LedgerError> {
     let mut conn = reader(&inner.readers).await?;
@@ -125,7 +125,7 @@ pub(super) async fn get(
     let payment = payment.or(args.payment.as_ref());
     // The mark first: what changes between the two reads is then noticed.
     let mark = store::mark(&mut conn).await?;
-    let rows = store::order_rows(&mut conn, tool, &policy.provider, &args.order, payment).await?;
+    let rows = store::rows_about(&mut conn, tool, &policy.provider, args, payment).await?;
     Ok(OrderRows {
         got: opening::get(&rows, args, payment, policy),
         mark: mark.to_string(),
@@ -173,7 +173,7 @@ pub(super) async fn sweepable(inner: &Arc<Inner>) -> Result<Vec<OperationId>, Le
     let lookups: Vec<&ToolName> = inner
         .terms
         .iter()
-        .filter(|(_, terms)| terms.profile.kind == ProviderKind::Lookup)
+        .filter(|(_, terms)| terms.searches_first())
         .map(|(tool, _)| tool)
         .collect();
     let rows = sqlx::query(SWEEPABLE)

@@ -101,7 +101,7 @@ macro_rules! rank {
     (2, $do:ident, $($more:tt)*) => { $do!("2", "operations o INDEXED BY operations_sent_open", "o.status = 'open'",
         "coalesce(o.last_authorised_at, o.created_at)", "o.rowid", $($more)*) };
     (3, $do:ident, $($more:tt)*) => { $do!("3", "operations o INDEXED BY operations_unknown", "o.status = 'unknown'",
-        "o.unknown_at", "-o.amount_cents", $($more)*) };
+        "o.unknown_at", "-coalesce(o.amount_cents, 0)", $($more)*) };
     (4, $do:ident, $($more:tt)*) => { $do!("4", "operations o INDEXED BY operations_to_approve",
         "(o.held = 1 OR o.proposal IS NOT NULL)", "o.created_at", "o.rowid", $($more)*) };
     // By its first such call.

@@ -5,9 +5,12 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, SqliteConnection};
 
 use super::Tx;
+use crate::domain::arguments::Arguments;
 use crate::domain::evidence::{Bearing, Seen};
 use crate::domain::guard;
+use crate::domain::identity::Identity;
 use crate::domain::ids::{OperationId, OrderId, PaymentId, ProviderName, ProviderRef, ToolName};
+use crate::domain::money::Currency;
 use crate::domain::operation::{Operation, OperationRow};
 use crate::domain::transition::{AuditEntry, Step};
 use crate::ledger::LedgerError;
@@ -86,25 +89,43 @@ pub(super) async fn history(
     })
 }
 
-/// The rows of an order or a payment that can matter: first what is not settled or is contradicted, then
+/// Indexed look-ups; a row that is in several is there once.
+pub(super) const ORDER_ROWS: &str =
+    "SELECT * FROM (SELECT * FROM operations INDEXED BY operations_by_order WHERE tool = ?1 AND order_id = ?2
+     UNION SELECT * FROM operations INDEXED BY operations_by_payment WHERE provider = ?3 AND payment = ?4
+     UNION SELECT * FROM operations INDEXED BY operations_by_identity WHERE tool = ?1 AND identity = ?5)
+     ORDER BY (status IN ('open', 'unknown') OR contradicted IS NOT NULL) DESC,
+         created_at DESC, operation_id DESC LIMIT 2000";
+
+/// The rows that can matter to a call with these arguments: those of its order and payment, and those of
+/// its identity, which is all that a call without an order has.
+pub(super) async fn rows_about(
+    conn: &mut SqliteConnection,
+    tool: &ToolName,
+    provider: &ProviderName,
+    args: &Arguments,
+    payment: Option<&PaymentId>,
+) -> Result<Vec<OperationRow>, LedgerError> {
+    let (order, identity) = (args.order.as_ref(), Some(&args.identity));
+    order_rows(conn, tool, provider, order, payment, identity).await
+}
+
+/// The rows of an order, a payment or an identity that can matter: first what is not settled or is contradicted, then
 /// what is closed, each newest first.
 pub(super) async fn order_rows(
     conn: &mut SqliteConnection,
     tool: &ToolName,
     provider: &ProviderName,
-    order: &OrderId,
+    order: Option<&OrderId>,
     payment: Option<&PaymentId>,
+    identity: Option<&Identity>,
 ) -> Result<Vec<OperationRow>, LedgerError> {
-    // Two indexed look-ups; a row that is in both is dropped from the second.
-    let sql = "SELECT * FROM (SELECT * FROM operations WHERE tool = ?1 AND order_id = ?2
-               UNION SELECT * FROM operations WHERE provider = ?3 AND payment = ?4)
-               ORDER BY (status IN ('open', 'unknown') OR contradicted IS NOT NULL) DESC,
-                   created_at DESC, operation_id DESC LIMIT 2000";
-    let rows = sqlx::query(sql)
+    let rows = sqlx::query(ORDER_ROWS)
         .bind(tool.as_str())
-        .bind(order.as_str())
+        .bind(order.map(OrderId::as_str))
         .bind(provider.as_str())
         .bind(payment.map(PaymentId::as_str))
+        .bind(identity.map(Identity::as_str))
         .fetch_all(conn)
         .await
         .map_err(failed)?;
@@ -176,9 +197,9 @@ pub(super) async fn insert(
         .bind(row.id.as_str())
         .bind(row.tool.as_str())
         .bind(row.identity.as_str())
-        .bind(row.order_id.as_str())
-        .bind(row.money.minor())
-        .bind(row.money.currency().as_str())
+        .bind(row.order_id.as_ref().map(OrderId::as_str))
+        .bind(row.minor())
+        .bind(row.currency().as_ref().map(Currency::as_str))
         .bind(row.provider.as_str())
         .bind(row.payment.as_ref().map(PaymentId::as_str))
         .bind(

@@ -176,12 +176,11 @@ fn answered(
     };
     let uncorrected = op.row.corrections == 0;
     let holds = match result {
-        ToolResult::Refunded {
-            refund_id, repeat, ..
-        } => {
+        ToolResult::Done { object, repeat, .. } => {
             let recorded =
                 then.contains(Status::Succeeded.as_str()) || (*repeat && ever(Status::Succeeded));
-            recorded && (!uncorrected || *refund_id == op.row.provider_ref)
+            recorded
+                && (!uncorrected || object.as_ref().map(|o| &o.id) == op.row.provider_ref.as_ref())
         }
         ToolResult::Failed { class, .. } => {
             then.contains(Status::Failed.as_str())

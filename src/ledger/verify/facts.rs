@@ -1,14 +1,16 @@
 //! The row and its attempts against what the audit entries say of them.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use super::Findings;
 use super::chain::{action, status};
 use super::pages::{Entry, History};
 use crate::domain::attempt::Attempt;
-use crate::domain::identity::Identity;
+use crate::domain::identity::{Field, Identity};
 use crate::domain::key::hex_digest;
-use crate::domain::operation::{Operation, Status};
+use crate::domain::operation::{Operation, OperationRow, Status};
 use crate::domain::transition::Action;
 use crate::ledger::audit;
 use crate::ledger::row::micros;
@@ -43,7 +45,7 @@ fn as_opened(op: &Operation, audit: &[Entry], found: &mut Findings) {
     if hex_digest(&row.request) != row.request_hash {
         wrong("I3", "the request's bytes do not have the stored hash");
     }
-    if Identity::refund(&row.order_id, row.money) != row.identity {
+    if !names_itself(row) {
         let what = "order and amount are not those of the row's identity";
         wrong("I4", what);
     }
@@ -73,13 +75,8 @@ fn as_opened(op: &Operation, audit: &[Entry], found: &mut Findings) {
         ("payment", json!(row.payment), "I3", "the payment"),
         ("charge", json!(row.charge), "I3", "the charge"),
         ("after", json!(row.after), "I3", "the forerunner (after)"),
-        ("amount_cents", json!(row.money.minor()), "I4", "the amount"),
-        (
-            "currency",
-            json!(row.money.currency()),
-            "I4",
-            "the currency",
-        ),
+        ("amount_cents", json!(row.minor()), "I4", "the amount"),
+        ("currency", json!(row.currency()), "I4", "the currency"),
         (
             "attempts_max",
             json!(row.attempts_max),
@@ -98,6 +95,25 @@ fn as_opened(op: &Operation, audit: &[Entry], found: &mut Findings) {
     if micros(row.created_at) != opened.at || micros(row.key_created_at) != opened.at {
         wrong("I3", "the row was not created when the audit says so");
     }
+}
+
+/// Whether the identity says the order and the amount that the row has. Of another tool than a refund only
+/// what its identity names can be held against the row.
+fn names_itself(row: &OperationRow) -> bool {
+    let Ok(fields) = serde_json::from_str::<BTreeMap<String, Field>>(row.identity.as_str()) else {
+        return false;
+    };
+    if let (Some(order), Some(money), Some(_)) = (&row.order_id, row.money, &row.payment) {
+        return Identity::refund(order, money) == row.identity;
+    }
+    let same = |name: &str, ours: Option<Field>| {
+        fields
+            .get(name)
+            .is_none_or(|said| ours.is_none_or(|ours| *said == ours))
+    };
+    let order = row.order_id.as_ref();
+    same("order_id", order.map(|o| Field::Text(o.to_string())))
+        && same("amount_cents", row.minor().map(Field::Number))
 }
 
 /// Each attempt stands in the audit, and each that the audit names is there (I6, I23).

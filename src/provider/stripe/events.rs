@@ -230,7 +230,7 @@ mod tests {
             unreachable!("about a refund");
         };
         let object = object.as_ref().expect("readable");
-        assert_eq!((id.as_str(), object.amount_minor), ("re_1", 3800));
+        assert_eq!((id.as_str(), object.amount_minor), ("re_1", Some(3800)));
         for request in [
             json!(null),
             json!("req_1"),

@@ -158,7 +158,7 @@ impl Reader {
                     .into_iter()
                     .filter(|o| match &o.operation {
                         Some(id) => *id == row.id,
-                        None => o.amount_minor == row.money.minor(),
+                        None => o.amount_minor == row.minor(),
                     })
                     .map(|o| (o, false))
                     .collect(),

@@ -11,9 +11,8 @@
 //!
 //! Never holds the API key or the idempotency key. Tests: below.
 
-use crate::domain::ids::{ChargeId, OperationId};
-use crate::domain::opening::Resolved;
-use crate::domain::tool_call::RefundArguments;
+use crate::domain::ids::ChargeId;
+use crate::provider::Asked;
 
 const FORM: &str = "application/x-www-form-urlencoded";
 
@@ -61,31 +60,28 @@ impl Stored<'_> {
 
 /// The bytes of a refund (S25–S27). The amount is always named: without it the provider would
 /// refund whatever is left. Exactly one of payment intent and charge is named (S25).
-pub(super) fn refund(
-    version: &str,
-    operation: &OperationId,
-    args: &RefundArguments,
-    resolved: &Resolved,
-) -> Vec<u8> {
+pub(super) fn refund(version: &str, asked: &Asked<'_>) -> Option<Vec<u8>> {
+    let (args, resolved) = (asked.arguments, asked.resolved?);
+    let (order, money) = (args.order.as_ref()?, args.money?);
     let payment = resolved.payment.as_str();
     let mut form = form_urlencoded::Serializer::new(String::new());
     form.append_pair(
         payment_field(payment, resolved.charge.as_ref().map(ChargeId::as_str)),
         payment,
     );
-    form.append_pair("amount", &args.money.minor().to_string());
+    form.append_pair("amount", &money.minor().to_string());
     if let Some(reason) = args.reason {
         form.append_pair("reason", reason);
     }
-    form.append_pair("metadata[operation_id]", operation.as_str());
-    form.append_pair("metadata[order_id]", args.order.as_str());
-    Stored {
+    form.append_pair("metadata[operation_id]", asked.operation.as_str());
+    form.append_pair("metadata[order_id]", order.as_str());
+    let stored = Stored {
         path: "/v1/refunds",
         version,
         content_type: FORM,
         body: &form.finish(),
-    }
-    .bytes()
+    };
+    Some(stored.bytes())
 }
 
 /// Under which name the provider takes a payment: a charge without a payment intent is its own
@@ -101,19 +97,22 @@ pub(super) fn payment_field(payment: &str, charge: Option<&str>) -> &'static str
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::ids::{OrderId, PaymentId};
+    use crate::domain::arguments::Arguments;
+    use crate::domain::ids::{OperationId, OrderId, PaymentId, ToolName};
     use crate::domain::money::Money;
+    use crate::domain::opening::Resolved;
+    use crate::domain::tool_call::RefundArguments;
 
     fn bytes(payment: &str, charge: &str, reason: Option<&'static str>) -> String {
         let currency = "usd".parse().expect("currency");
-        let args = RefundArguments {
+        let args = Arguments::from(RefundArguments {
             order: OrderId::parse("44 17&é").expect("order"),
             money: Money::from_minor(3800, currency).expect("money"),
             payment: None,
             charge: None,
             reason,
             after: None,
-        };
+        });
         let resolved = Resolved {
             payment: PaymentId::parse(payment).expect("payment"),
             charge: Some(ChargeId::parse(charge).expect("charge")),
@@ -123,8 +122,17 @@ mod tests {
             refunds: Vec::new(),
         };
         let operation = OperationId::parse("op_5521").expect("operation");
-        let bytes = refund("2026-08-26.dahlia", &operation, &args, &resolved);
-        String::from_utf8(bytes).expect("text")
+        let tool = ToolName::parse("issue_refund").expect("tool");
+        let bytes = refund(
+            "2026-08-26.dahlia",
+            &Asked {
+                tool: &tool,
+                operation: &operation,
+                arguments: &args,
+                resolved: Some(&resolved),
+            },
+        );
+        String::from_utf8(bytes.expect("bytes")).expect("text")
     }
 
     #[test]

@@ -45,8 +45,9 @@ impl Reader {
             .list(&payment, Some(&charge_id), reads)
             .await
             .map_err(cannot)?;
-        let strange =
-            |o: &ProviderObject| o.payment.as_ref() != Some(&payment) || o.currency != currency;
+        let strange = |o: &ProviderObject| {
+            o.payment.as_ref() != Some(&payment) || o.currency != Some(currency)
+        };
         if !listing.complete || listing.objects.iter().any(strange) {
             return Err(ResolveError::Unreadable(
                 "the payment's refunds cannot be listed completely".into(),
@@ -59,7 +60,8 @@ impl Reader {
             .collect();
         let listed = counted
             .iter()
-            .fold(0_i64, |sum, o| sum.saturating_add(o.amount_minor));
+            .filter_map(|o| o.amount_minor)
+            .fold(0_i64, i64::saturating_add);
         Ok(Resolved {
             payment,
             charge: Some(charge_id),

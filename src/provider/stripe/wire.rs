@@ -99,8 +99,8 @@ impl Refund {
             operation: marked.and_then(|id| name(id, OperationId::parse)),
             payment,
             charge,
-            amount_minor: minor(self.amount)?,
-            currency: self.currency.parse().ok()?,
+            amount_minor: Some(minor(self.amount)?),
+            currency: Some(self.currency.parse().ok()?),
             status: ObjectStatus::of(self.status.as_deref().unwrap_or_default()),
             created_at: instant(self.created)?,
             failure_reason: self.failure_reason.as_ref().map(|r| shown(r, &[])),
@@ -283,7 +283,7 @@ mod tests {
         assert_eq!(object.id.as_str(), "re_1Pgc72B7WZ01zgkWqPvrRrPE");
         assert_eq!(
             (object.amount_minor, object.status),
-            (100, ObjectStatus::Succeeded)
+            (Some(100), ObjectStatus::Succeeded)
         );
         assert_eq!(object.operation, None);
         assert_eq!(

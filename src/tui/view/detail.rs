@@ -141,13 +141,15 @@ fn head(model: &Model, view: &DetailView, out: &mut Vec<Spans>) {
     let (theme, row) = (&model.theme, &view.detail.op.row);
     let (status, role) = table::status(model, row, view.detail.driver.is_some());
     let why = table::reason(row);
+    let before = if row.money.is_some() { "  " } else { " " };
     let mut spans = vec![
         span(
             theme,
             Role::Strong,
-            format!(" {}", format::money(row.money)),
+            row.money
+                .map_or_else(String::new, |m| format!(" {}", format::money(m))),
         ),
-        span(theme, Role::Text, format!("  order {}  ", row.order_id)),
+        span(theme, Role::Text, format!("{before}{}  ", row.subject())),
         span(theme, role, status),
     ];
     if !why.is_empty() {

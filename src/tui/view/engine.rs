@@ -11,7 +11,8 @@ use super::super::model::Model;
 use super::super::theme::Role;
 use super::grid::{Cell, Grid, numbers, words};
 use super::ink::{self, span};
-use crate::domain::policy::{CircuitState, Rate};
+use crate::domain::policy::{CircuitState, ProviderKind, Rate};
+use crate::domain::recovery::CLASSES;
 use crate::domain::{Instant, since};
 use crate::ledger::EngineSeen;
 
@@ -195,6 +196,11 @@ fn tools(model: &Model, view: &EngineView, width: usize, out: &mut Vec<Spans>) -
             cursor = Some(out.len());
         }
         out.push(line);
+        if let Some(branches) = seen.and_then(recovery) {
+            for line in format::wrap(&branches, width.saturating_sub(6)) {
+                out.push(vec![span(&model.theme, Role::Dim, format!("     {line}"))]);
+            }
+        }
         if let Some(why) = seen.and_then(|t| stands(model, t)) {
             for line in format::wrap(&why, width.saturating_sub(6)) {
                 out.push(vec![span(&model.theme, Role::Warn, format!("     {line}"))]);
@@ -236,6 +242,17 @@ fn tool(model: &Model, view: &EngineView, seen: &ToolView) -> Vec<Cell> {
         (policy.provider.to_string(), Role::Text),
     ]);
     cells
+}
+
+/// The recovery branches of a tool, where they are not those of a provider with keys (R90).
+fn recovery(seen: &ToolView) -> Option<String> {
+    let terms = seen.terms.as_ref()?;
+    let plain = terms.profile.kind == ProviderKind::Keyed && terms.policy.recovery.is_default();
+    let branches = CLASSES.iter().map(|class| {
+        let branch = terms.branch(*class).as_str();
+        format!("{class}: {branch}").replace('_', " ")
+    });
+    (!plain).then(|| branches.collect::<Vec<_>>().join("; "))
 }
 
 fn sends(model: &Model, seen: &ToolView) -> Cell {

@@ -16,6 +16,7 @@ use super::ink::span;
 use super::timeline;
 use crate::domain::evidence::{Bearing, ProviderObject, objects};
 use crate::domain::findings::{self, Field, Missing, Proven};
+use crate::domain::money::Currency;
 use crate::domain::operation::OperationRow;
 use crate::domain::policy::Terms;
 use strum::VariantArray;
@@ -168,13 +169,13 @@ fn values(
         ),
         Field::Amount => (
             "amount",
-            format::money(row.money),
-            format::minor(object.amount_minor, object.currency),
+            row.money.map_or_else(|| "none".to_owned(), format::money),
+            format::told(object, "none"),
         ),
         Field::Currency => (
             "currency",
-            row.money.currency().code(),
-            object.currency.code(),
+            or_none(row.currency().map(Currency::code)),
+            or_none(object.currency.map(Currency::code)),
         ),
         Field::Status => {
             let status: &str = object.status.into();

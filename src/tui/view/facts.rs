@@ -34,20 +34,34 @@ pub fn facts(model: &Model, view: &DetailView, width: usize, out: &mut Vec<Spans
     }
 }
 
+/// What it is about, and what it is at the provider.
+fn what_of(model: &Model, row: &OperationRow, out: &mut Vec<(&'static str, Vec<String>)>) {
+    let mut what = vec![row.tool.to_string(), row.provider.to_string()];
+    what.extend(row.minor().map(|minor| format!("{minor} minor units")));
+    if row.order_id.is_none() {
+        what.push(row.subject());
+    }
+    out.push(("tool", what));
+    let noun = model.noun(&row.tool);
+    let mut there: Vec<String> = row.payment.iter().map(ToString::to_string).collect();
+    there.extend(row.charge.iter().map(ToString::to_string));
+    there.extend(row.provider_ref.iter().map(|r| format!("{noun} {r}")));
+    if !there.is_empty() {
+        let name = if row.payment.is_some() {
+            "payment"
+        } else {
+            "object"
+        };
+        out.push((name, there));
+    }
+}
+
 fn facts_of(model: &Model, view: &DetailView) -> Vec<(&'static str, Vec<String>)> {
     let op = &view.detail.op;
     let row = &op.row;
     let (now, stamp) = (model.now, model.stamp());
     let mut out = Vec::new();
-    let mut what = vec![row.tool.to_string(), row.provider.to_string()];
-    what.push(format!("{} minor units", row.money.minor()));
-    out.push(("tool", what));
-    let mut payment: Vec<String> = row.payment.iter().map(ToString::to_string).collect();
-    payment.extend(row.charge.iter().map(ToString::to_string));
-    payment.extend(row.provider_ref.iter().map(|r| format!("refund {r}")));
-    if !payment.is_empty() {
-        out.push(("payment", payment));
-    }
+    what_of(model, row, &mut out);
     let mut key = vec![format!("{} old", format::age(row.key_created_at, now))];
     if let Some(at) = row.key_expires_at.filter(|_| !row.status.is_closed()) {
         key.push(match format::left(at, now).as_str() {
@@ -249,8 +263,8 @@ fn compared(
     object: &ProviderObject,
     ellipsis: &str,
 ) -> [(&'static str, String, bool); 3] {
-    let amount = format::minor(object.amount_minor, object.currency);
-    let same = object.amount_minor == row.money.minor() && object.currency == row.money.currency();
+    let amount = format::told(object, "none");
+    let same = row.same_money(object.amount_minor, object.currency);
     let payment = object.payment.as_ref();
     let owner = object.operation.as_ref();
     let none = || "none".to_owned();

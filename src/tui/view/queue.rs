@@ -134,7 +134,7 @@ fn order(call: &ToolCall) -> (String, Role) {
 
 fn said(result: &ToolResult) -> Role {
     match result {
-        ToolResult::Refunded { .. } => Role::Succeeded,
+        ToolResult::Done { .. } => Role::Succeeded,
         ToolResult::Unconfirmed { .. } => Role::Open,
         ToolResult::Checking { .. } => Role::Unknown,
         ToolResult::Held { .. } => Role::Held,

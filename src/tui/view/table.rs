@@ -290,8 +290,13 @@ fn cell(model: &Model, entry: &Entry, column: Column, width: usize) -> (String, 
     match column {
         Column::Operation => (format::short_id(&row.id, glyphs.ellipsis), Role::Text),
         Column::Tool => (row.tool.as_str().to_owned(), Role::Dim),
-        Column::Order => (row.order_id.as_str().to_owned(), Role::Text),
-        Column::Amount => (format::money(row.money), Role::Text),
+        Column::Order => row
+            .order_id
+            .as_ref()
+            .map_or_else(dash, |o| (o.to_string(), Role::Text)),
+        Column::Amount => row
+            .money
+            .map_or_else(dash, |m| (format::money(m), Role::Text)),
         Column::Status => status(model, row, entry.listed.driven),
         Column::Attempts => {
             let spent = row.attempts >= row.attempts_max;

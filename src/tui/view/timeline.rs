@@ -146,8 +146,11 @@ pub fn seen(evidence: &Evidence) -> String {
                 Bearing::Ambiguous => "may be ours",
             };
             let status: &str = object.status.into();
-            let amount = format::minor(object.amount_minor, object.currency);
-            format!("{} {status}, {amount}, {whose}", object.id)
+            let amount = match format::told(object, "") {
+                none if none.is_empty() => none,
+                amount => format!("{amount}, "),
+            };
+            format!("{} {status}, {amount}{whose}", object.id)
         }
         Seen::Scan { complete: true, .. } => {
             "the payment's refunds were read to the end".to_owned()

@@ -57,7 +57,7 @@ impl Judge {
                 true
             }
             (_, None) => false,
-            (ToolResult::Refunded { repeat, .. }, Some(r)) => {
+            (ToolResult::Done { repeat, .. }, Some(r)) => {
                 if *repeat {
                     core.saw("a stored result given again");
                 }

@@ -8,12 +8,13 @@ use crate::domain::attempt::Attempt;
 use crate::domain::evidence::{Bearing, Seen};
 use crate::domain::guard;
 use crate::domain::ids::{
-    ChargeId, EngineId, OperationId, PaymentId, ProviderRef, SessionId, ToolName,
+    ChargeId, EngineId, OperationId, OrderId, PaymentId, ProviderRef, SessionId, ToolName,
 };
 use crate::domain::key::hex_digest;
+use crate::domain::money::Currency;
 use crate::domain::operation::{Operation, OperationRow, Status};
 use crate::domain::outcome::{Outcome, OutcomeClass};
-use crate::domain::policy::Terms;
+use crate::domain::policy::{Terms, Words};
 use crate::domain::tool_call::{CallState, Delivery};
 use crate::domain::transition::{AuditEntry, Authorise, Event, transition};
 use crate::ledger::row::{micros, to_json};
@@ -289,9 +290,9 @@ fn operation(cells: &mut Vec<Cell>, op: &Operation, terms: &Terms) {
         row.id.as_str().into(),
         row.tool.as_str().into(),
         row.identity.as_str().into(),
-        row.order_id.as_str().into(),
-        row.money.minor().into(),
-        row.money.currency().as_str().into(),
+        row.order_id.as_ref().map(OrderId::as_str).into(),
+        row.minor().into(),
+        row.currency().as_ref().map(Currency::as_str).into(),
         row.provider.as_str().into(),
         row.payment.as_ref().map(PaymentId::as_str).into(),
         row.charge.as_ref().map(ChargeId::as_str).into(),
@@ -359,7 +360,7 @@ fn call(cells: &mut Vec<Cell>, past: &Past, row: &OperationRow) -> Result<(), Le
         call.session.as_ref().map(SessionId::as_str).into(),
         row.id.as_str().into(),
         <&str>::from(CallState::Answered).into(),
-        to_json(&answer::of(row))?.into(),
+        to_json(&answer::of(row, Words::REFUND))?.into(),
         at.accepted.into(),
         at.begun.into(),
         at.executed.into(),

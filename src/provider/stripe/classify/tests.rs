@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::domain::ids::{OperationId, PaymentId};
+use crate::domain::money::Money;
 
 const KEY: &str = "sk_test_4eC39HqLyjWDarjtT1zdp7dc";
 
@@ -16,8 +17,7 @@ fn run(exchange: &Exchange) -> Outcome {
     let expected = Expected {
         operation: &operation,
         payment: Some(&payment),
-        amount_minor: 3800,
-        currency: "usd".parse().expect("currency"),
+        money: Money::from_minor(3800, "usd".parse().expect("currency")).ok(),
     };
     classify(exchange, &expected, &Profile::stripe(), &[KEY, "c41f7a2e"])
 }

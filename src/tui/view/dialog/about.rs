@@ -64,10 +64,10 @@ fn rows(model: &Model, rows: &[OperationRow], width: usize, out: &mut Vec<Spans>
     for row in rows.iter().take(NAMED_ROWS) {
         let (status, role) = table::status(model, row, false);
         let line = format!(
-            "{}  order {}  {}  {status}",
+            "{}  {}  {}  {status}",
             format::short_id(&row.id, ellipsis),
-            row.order_id,
-            format::money(row.money)
+            row.subject(),
+            row.money.map_or_else(String::new, format::money)
         );
         let line = format::fit(&line, width.saturating_sub(super::NAMES), ellipsis);
         named(model, "", &line, role, width, out);
@@ -105,21 +105,27 @@ fn row(model: &Model, dialog: &Dialog, op: &Operation, width: usize, out: &mut V
     let theme = &model.theme;
     let mut tell = |name, text: String, role| named(model, name, &text, role, width, out);
     tell("operation", row.id.to_string(), Role::Strong);
-    let minor = format!(
-        "{}  =  {} minor units of {}",
-        format::money(row.money),
-        row.money.minor(),
-        row.money.currency()
-    );
-    tell("amount", minor, Role::Strong);
+    if let Some(money) = row.money {
+        let minor = format!(
+            "{}  =  {} minor units of {}",
+            format::money(money),
+            money.minor(),
+            money.currency()
+        );
+        tell("amount", minor, Role::Strong);
+    }
     let sep = theme.glyphs.sep;
     let payment = row
         .payment
         .as_ref()
         .map_or_else(String::new, |p| format!("  {sep}  {p}"));
+    let (name, about) = match &row.order_id {
+        Some(order) => ("order", order.to_string()),
+        None => ("identity", row.subject()),
+    };
     tell(
-        "order",
-        format!("{}  {sep}  {}{payment}", row.order_id, row.tool),
+        name,
+        format!("{about}  {sep}  {}{payment}", row.tool),
         Role::Text,
     );
     let (status, role) = table::status(model, row, false);
