@@ -140,7 +140,7 @@ fn a_mark_that_proves_nothing_is_noticed() {
         "test: src/domain/text::safe_text_is_safe_and_making_it_safe_again_changes_nothing_i31",
         "design: Nothing is sent twice",
         "not ours: no such thing",
-        "later: breaker: it is not there yet",
+        "later: PostgreSQL: it is not there yet",
         "later: PostgreSQL",
     ] {
         assert_eq!(wrong(good, page), None, "{good}");

@@ -263,7 +263,7 @@ fn members(value: &Value) -> Arc<JsonObject> {
     Arc::new(value.as_object().cloned().unwrap_or_default())
 }
 
-/// It moves money (destructive) at somebody else's (open world), and once, however often it is called
+/// It has an effect that cannot be taken back (destructive) at somebody else's (open world), and once, however often it is called
 /// with the same arguments (idempotent).
 fn described(offer: &ToolOffer) -> Tool {
     static RESULT: OnceLock<Arc<JsonObject>> = OnceLock::new();
@@ -271,10 +271,10 @@ fn described(offer: &ToolOffer) -> Tool {
         let document: Value = serde_json::from_str(OPENAPI).unwrap_or_default();
         members(&document["components"]["schemas"]["ToolResult"])
     });
-    let description = Some(Cow::Borrowed(offer.description));
-    let schema = members(offer.input_schema);
+    let description = Some(Cow::Owned(offer.description.clone()));
+    let schema = members(&offer.input_schema);
     let mut tool = Tool::new_with_raw(offer.name.to_string(), description, schema);
-    let title = offer.title.to_owned();
+    let title = offer.title.clone();
     tool.title = Some(title.clone());
     tool.output_schema = Some(Arc::clone(result));
     let hints = [Some(false), Some(true), Some(true), Some(true)];

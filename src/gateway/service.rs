@@ -129,7 +129,7 @@ impl Service {
     /// The tools that this agent may use.
     #[must_use]
     pub fn tools(&self, agent: &Agent) -> Vec<ToolOffer> {
-        tools::offers(&self.0.deps.terms, agent)
+        tools::offers(&self.0.deps.terms, &self.0.deps.providers, agent)
     }
 
     /// Takes a call: the agent's right to the tool, the limits, and then one atomic insert, committed
@@ -301,7 +301,8 @@ impl Service {
     /// The answer of a call as its agent hears it.
     #[must_use]
     pub fn result_view(&self, call: &ToolCall) -> Option<ResultView> {
-        let view = |result| ResultView::of(result, &call.tool, &call.arguments, self.0.deps.language);
+        let view =
+            |result| ResultView::of(result, &call.tool, &call.arguments, self.0.deps.language);
         call.result.as_ref().map(view)
     }
 

@@ -183,6 +183,11 @@ impl Provider for Described {
         known.arguments(arguments)
     }
 
+    fn describes(&self, tool: &ToolName) -> Option<(String, Value)> {
+        let tool = self.tool(tool)?;
+        Some((tool.about().to_owned(), tool.schema()))
+    }
+
     fn resolves(&self) -> bool {
         false
     }

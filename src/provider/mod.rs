@@ -109,6 +109,10 @@ pub trait Provider: Send + Sync {
     fn arguments(&self, _tool: &ToolName, arguments: &Value) -> Result<Arguments, ArgumentError> {
         RefundArguments::parse(arguments).map(Arguments::from)
     }
+    /// What agents are told of a described tool: what it is for, and the JSON Schema of its arguments.
+    fn describes(&self, _tool: &ToolName) -> Option<(String, Value)> {
+        None
+    }
     /// Whether an order is a payment here, so that [`Provider::resolve`] has to be asked before a row is
     /// opened.
     fn resolves(&self) -> bool {

@@ -20,7 +20,7 @@ const MAX_ARGUMENTS: usize = 32 * 1024;
 /// Longest text of an identity field, in characters.
 const MAX_FIELD: usize = 255;
 /// The argument that every tool has: which succeeded operation a further equal one follows.
-const AFTER: &str = "after";
+pub(super) const AFTER: &str = "after";
 
 /// The arguments that the schema names; also that the description's own parts name some of them.
 pub(super) fn known(text: &Description) -> Result<BTreeSet<String>, String> {

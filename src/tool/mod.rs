@@ -105,6 +105,20 @@ impl Tool {
         &self.text.about
     }
 
+    /// The JSON Schema of its arguments as callers see it: with `after`, which every tool takes.
+    #[must_use]
+    pub fn schema(&self) -> serde_json::Value {
+        let mut schema = self.text.schema.clone();
+        if let Some(properties) = schema.get_mut("properties").and_then(|p| p.as_object_mut()) {
+            let after = serde_json::json!({
+                "type": "string",
+                "description": "The newest equal operation, where one more is really wanted"
+            });
+            properties.insert(arguments::AFTER.to_owned(), after);
+        }
+        schema
+    }
+
     /// The description that it was made of.
     #[must_use]
     pub fn description(&self) -> &Description {

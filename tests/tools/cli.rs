@@ -1,5 +1,8 @@
 //! Described tools through the real binary: checked, asked for, listed.
 
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::Stdio;
+
 use samekey::simulator::Services;
 use serde_json::{Value, json};
 
@@ -77,6 +80,49 @@ async fn a_ticket_is_submitted_listed_and_audited() {
     for ran in [shown, home.ok(0, &["config", "show"])] {
         assert!(!format!("{ran:?}").contains(TOKEN), "I30");
     }
+}
+
+/// A described tool is offered to models with its own schema and `after`, and called like any other (R64, R98).
+#[tokio::test(flavor = "multi_thread")]
+async fn a_described_tool_is_offered_over_mcp_r64_r98() {
+    let services = Services::start().await.expect("a port");
+    let home = home(&services.origin());
+    let arguments =
+        json!({"customer": "anna@example.com", "subject": "Where?", "text": "Order 4417."});
+    let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}});
+    let mut child = home
+        .command(&["mcp"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("started");
+    let mut to = child.stdin.take().expect("its input");
+    let mut from = BufReader::new(child.stdout.take().expect("its output")).lines();
+    let mut ask = |id: u32, method: &str, params: &Value| -> Value {
+        let line = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        writeln!(to, "{line}").expect("written");
+        let said = from.next().expect("a line").expect("text");
+        let said: Value = serde_json::from_str(&said).expect("JSON");
+        assert_eq!(said["id"], id, "{said}");
+        said["result"].clone()
+    };
+    ask(1, "initialize", &hello);
+    let listed = ask(2, "tools/list", &json!({}));
+    let tools = listed["tools"].as_array().expect("tools");
+    let ticket = tools.iter().find(|t| t["name"] == "create_ticket");
+    let properties = &ticket.expect("it is offered")["inputSchema"]["properties"];
+    for name in ["customer", "subject", "text", "after"] {
+        assert!(properties[name].is_object(), "{name}: {properties}");
+    }
+    let call = json!({"name": "create_ticket", "arguments": arguments});
+    let made = ask(3, "tools/call", &call);
+    assert_eq!(made["structuredContent"]["status"], "created", "{made}");
+    let again = ask(4, "tools/call", &call);
+    assert_eq!(again["structuredContent"]["repeat"], true, "{again}");
+    drop(to);
+    child.wait().expect("it ended");
+    assert_eq!(services.creates(), 1);
+    let state = home.json(&["ops", "list"]);
+    assert_eq!(state.as_array().map(Vec::len), Some(1));
 }
 
 #[tokio::test(flavor = "multi_thread")]
