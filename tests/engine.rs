@@ -25,6 +25,7 @@ use samekey::engine::{Engine, EngineDeps, EngineState};
 use samekey::ledger::{NewCall, PageQuery};
 use samekey::provider::Provider as _;
 use samekey::review::Ask;
+use sqlx::ConnectOptions as _;
 
 const TIMEOUT: Script = Script::Class(OutcomeClass::SideEffectUnknown);
 
@@ -150,6 +151,39 @@ async fn one_hanging_row_delays_no_other_l5() {
     assert_eq!(hanging.expect("read").expect("known").result, None);
     provider.let_go();
     assert_eq!(status(&world.answer("a").await), "refunded");
+    engine.stop(Duration::from_secs(5)).await;
+}
+
+/// I6, I25, L5: the ledger stands still for longer than the lease while a request is on its way. Its engine is
+/// alive and has the call in hand: it does not take it from itself, and spends no further attempt.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stall_past_the_lease_takes_no_call_from_a_living_worker_i6_i25() {
+    let provider = FakeProvider::new([Script::Hold]);
+    let world = World::new(provider.clone()).await;
+    let lease = world.clock.real(world.deps().config.lease);
+    let engine = Engine::start(world.deps());
+    world.accept("a", &refund("4417", 3800)).await;
+    provider.arrived.notified().await;
+    let file = world.dir.path().join("ledger.db");
+    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(file);
+    let mut other = options.connect().await.expect("opened");
+    let held = sqlx::query("BEGIN IMMEDIATE").execute(&mut other).await;
+    held.expect("held");
+    // What has to pass is time.
+    tokio::time::sleep(lease * 5 / 4).await;
+    let freed = sqlx::query("ROLLBACK").execute(&mut other).await;
+    freed.expect("let go");
+    world.accept("b", &refund("4418", 3800)).await;
+    assert_eq!(status(&world.answer("b").await), "refunded");
+    let hanging = world.ledger.call(&agent(), &"a".parse().expect("id")).await;
+    assert_eq!(hanging.expect("read").expect("known").result, None);
+    provider.let_go();
+    let answer = world.answer("a").await;
+    assert_eq!(status(&answer), "refunded");
+    let id = answer.operation().expect("an operation");
+    let detail = world.ledger.detail(id).await.expect("read");
+    assert_eq!(detail.expect("known").op.row.attempts, 1);
+    assert_eq!(provider.sent().len(), 2, "one each");
     engine.stop(Duration::from_secs(5)).await;
 }
 

@@ -88,9 +88,11 @@ impl World {
             ledger: Arc::clone(&self.ledger),
             providers: Arc::clone(&self.providers),
             terms: Arc::clone(&self.terms),
+            // Wide too, for the same reason: four seconds, minutes and minutes.
             config: EngineConfig {
-                lease: Duration::from_secs(400),
+                lease: Duration::from_secs(800),
                 call_timeout: Duration::from_secs(40_000),
+                call_ttl: Duration::from_secs(40_000),
                 ..EngineConfig::default()
             },
             clock: self.clock.clone(),
