@@ -19,6 +19,7 @@ use samekey::domain::operation::{
     Closing, Contradiction, FailureClass, LookedAt, Status, UnknownReason,
 };
 use samekey::domain::outcome::{Outcome, OutcomeClass};
+use samekey::domain::policy::Caps;
 use samekey::domain::tool_call::{RejectClass, ToolResult};
 use samekey::domain::transition::Lookup;
 use samekey::engine::{Engine, EngineDeps, EngineState};
@@ -259,6 +260,11 @@ async fn a_repeat_gets_the_stored_result_r62() {
     );
     let sent = provider.sent();
     assert_ne!(sent[0].key, sent[1].key);
+    // Nor is a key made of what is known of its row (I2).
+    for request in &sent {
+        let key = request.key.to_string().replace('-', "");
+        assert!(!request.operation.as_str().contains(&key), "{request:?}");
+    }
     // The same `after` again reaches that second one.
     let third = world.ask("d", &named).await;
     assert!(
@@ -477,6 +483,48 @@ async fn nothing_is_opened_while_the_provider_cannot_be_read_m8() {
             .rows
             .is_empty()
     );
+}
+
+/// I4, protocol steps 4 and 5: an approval comes late, and what was refunded elsewhere meanwhile leaves no
+/// room for the row: it is read again before its first send. With room it is sent.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_that_waited_is_held_against_its_payment_once_more_i4() {
+    for (elsewhere, status, sent) in [(0, Status::Succeeded, 1), (1, Status::Failed, 0)] {
+        let provider = FakeProvider::new([]);
+        provider.captured(3800);
+        let mut terms = terms();
+        let caps = Caps {
+            approve_over: Some(1),
+            ..Caps::default()
+        };
+        terms.policy.caps.insert("usd".parse().expect("usd"), caps);
+        let clock = Clock::manual("2026-01-02T17:00:00Z".parse().expect("a time"));
+        let world = World::with(provider.clone(), terms, clock.clone()).await;
+        let answer = world.ask("a", &refund("4417", 3800)).await;
+        assert_eq!(answer.status(), "held");
+        clock.advance(Duration::from_secs(61));
+        provider.refunded_elsewhere(elsewhere);
+        let gate = world.gate(&[("lea", Role::Lead)]);
+        let lea = gate.person(Some(&"lea".parse().expect("a name")));
+        let lea = lea.expect("known");
+        let row = world.only().await.op.row;
+        let seen = Some(LookedAt::of(&row));
+        gate.decide(&row.id, Ask::Approve, &lea, "agreed", seen, None)
+            .await
+            .expect("approved");
+        let engine = Engine::start(world.deps());
+        let mut changes = world.ledger.changed();
+        while !world.only().await.op.row.status.is_closed() {
+            changes.changed().await.expect("the ledger lives");
+        }
+        let row = world.only().await.op.row;
+        assert_eq!((row.status, row.attempts), (status, sent));
+        assert_eq!(provider.sent().len(), usize::try_from(sent).expect("few"));
+        if status == Status::Failed {
+            assert_eq!(row.failure, Some(FailureClass::ValidationFailure));
+        }
+        engine.stop(Duration::from_secs(5)).await;
+    }
 }
 
 /// An old queue is not sent: a call that no engine began within its time is rejected.
