@@ -47,7 +47,7 @@ pub struct SimLedger {
 
 /// What a call is, as far as faults and checks differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sort {
+pub enum Sort {
     Read,
     Write,
     Renew,
@@ -92,7 +92,7 @@ impl SimLedger {
         luck
     }
 
-    async fn run<T, Fut>(
+    pub async fn run<T, Fut>(
         &self,
         name: &'static str,
         sort: Sort,
@@ -537,7 +537,7 @@ impl Ledger for SimLedger {
     }
 
     fn recovery(&self) -> &dyn samekey::ledger::Recovery {
-        self.inner.recovery()
+        self
     }
 
     async fn page(&self, query: &PageQuery) -> Result<Page, LedgerError> {

@@ -4,17 +4,19 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use samekey::domain::Instant;
 use samekey::domain::evidence::ProviderObject;
-use samekey::domain::ids::{OperationId, ProviderName, ProviderRef};
+use samekey::domain::ids::{EventId, OperationId, ProviderName, ProviderRef};
 use samekey::domain::key::IdempotencyKey;
 use samekey::domain::opening::Resolved;
 use samekey::domain::operation::OperationRow;
 use samekey::domain::outcome::{Outcome, OutcomeClass};
 use samekey::domain::policy::Profile;
+use samekey::domain::provider_event::EventRead;
 use samekey::domain::tool_call::RefundArguments;
 use samekey::domain::transition::Lookup;
 use samekey::provider::stripe::Stripe;
-use samekey::provider::{Provider, ReadError, Reads, Ready, ResolveError, ResolveQuery};
+use samekey::provider::{EventPage, Provider, ReadError, Reads, Ready, ResolveError, ResolveQuery};
 use uuid::Uuid;
 
 use crate::core::{Core, Process};
@@ -97,6 +99,26 @@ impl Provider for SimProvider {
     ) -> Result<Option<ProviderObject>, ReadError> {
         self.process.step().await;
         self.inner.fetch(id, reads).await
+    }
+
+    fn read_event(&self, payload: &[u8]) -> EventRead {
+        self.inner.read_event(payload)
+    }
+
+    fn storable(&self, payload: &[u8]) -> Vec<u8> {
+        self.inner.storable(payload)
+    }
+
+    async fn events(
+        &self,
+        span: (Instant, Instant),
+        after: Option<&EventId>,
+        reads: &Reads,
+    ) -> Result<EventPage, ReadError> {
+        self.process.step().await;
+        let page = self.inner.events(span, after, reads).await;
+        self.process.step().await;
+        page
     }
 
     async fn probe(&self, reads: &Reads) -> bool {
