@@ -26,7 +26,6 @@ use samekey::engine::{Engine, EngineDeps, EngineState};
 use samekey::ledger::{NewCall, PageQuery};
 use samekey::provider::Provider as _;
 use samekey::review::Ask;
-use sqlx::ConnectOptions as _;
 
 const TIMEOUT: Script = Script::Class(OutcomeClass::SideEffectUnknown);
 
@@ -165,9 +164,7 @@ async fn a_stall_past_the_lease_takes_no_call_from_a_living_worker_i6_i25() {
     let engine = Engine::start(world.deps());
     world.accept("a", &refund("4417", 3800)).await;
     provider.arrived.notified().await;
-    let file = world.dir.path().join("ledger.db");
-    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(file);
-    let mut other = options.connect().await.expect("opened");
+    let mut other = world.past_samekey().await;
     let held = sqlx::query("BEGIN IMMEDIATE").execute(&mut other).await;
     held.expect("held");
     // What has to pass is time.
@@ -327,15 +324,7 @@ async fn a_second_call_joins_the_first() {
     provider.arrived.notified().await;
     world.accept("b", &refund("4417", 3800)).await;
     // It is linked to the row in the transaction in which it joins; only then the first may end.
-    let b = "b".parse().expect("a call id");
-    let mut changes = world.ledger.changed();
-    let linked = async || {
-        let call = world.ledger.call(&agent(), &b).await.expect("read");
-        call.and_then(|c| c.operation).is_some()
-    };
-    while !linked().await {
-        changes.changed().await.expect("the ledger lives");
-    }
+    world.linked("b").await;
     provider.let_go();
     let first = world.answer("a").await;
     assert_eq!(status(&first), "refunded");
@@ -343,6 +332,52 @@ async fn a_second_call_joins_the_first() {
     assert_eq!(world.answer("b").await, first);
     assert_eq!(provider.sent().len(), 1);
     assert_eq!(world.only().await.op.row.attempts, 1);
+    engine.stop(Duration::from_secs(5)).await;
+}
+
+/// L1: a call that joined another one is answered when its own time is over, however long that one hangs.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_joined_call_is_answered_when_its_time_is_over_l1() {
+    let provider = FakeProvider::new([Script::Hold]);
+    let clock = Clock::manual("2026-01-02T17:00:00Z".parse().expect("a time"));
+    let world = World::with(provider.clone(), terms(), clock.clone()).await;
+    let mut deps = world.deps();
+    deps.config.call_timeout = Duration::from_secs(120);
+    let engine = Engine::start(deps);
+    world.accept("a", &refund("4417", 3800)).await;
+    provider.arrived.notified().await;
+    world.accept("b", &refund("4417", 3800)).await;
+    world.linked("b").await;
+    clock.advance(Duration::from_secs(121));
+    let answer = tokio::time::timeout(Duration::from_secs(30), world.answer("b"));
+    assert_eq!(status(&answer.await.expect("in its time")), "unconfirmed");
+    provider.let_go();
+    assert_eq!(status(&world.answer("a").await), "refunded");
+    engine.stop(Duration::from_secs(5)).await;
+}
+
+/// F53: what came back while the ledger could not be written is not forgotten: it is written once it can be.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_outcome_that_cannot_be_written_is_written_later_f53() {
+    let provider = FakeProvider::new([Script::Hold]);
+    let world = World::new(provider.clone()).await;
+    let engine = Engine::start(world.deps());
+    world.accept("a", &refund("4417", 3800)).await;
+    provider.arrived.notified().await;
+    let mut other = world.past_samekey().await;
+    let refuse =
+        "CREATE TRIGGER refuse BEFORE UPDATE ON attempts BEGIN SELECT RAISE(ABORT, 'no'); END";
+    let refused = sqlx::query(refuse).execute(&mut other).await;
+    refused.expect("refused from now on");
+    provider.let_go();
+    // Long enough for several tries.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let again = sqlx::query("DROP TRIGGER refuse").execute(&mut other).await;
+    again.expect("taken again");
+    assert_eq!(status(&world.answer("a").await), "refunded");
+    assert_eq!(provider.sent().len(), 1, "nothing had to be asked again");
+    let op = world.only().await.op;
+    assert_eq!(op.attempts[0].class(), Some(OutcomeClass::Succeeded));
     engine.stop(Duration::from_secs(5)).await;
 }
 
