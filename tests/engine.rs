@@ -160,8 +160,10 @@ async fn one_hanging_row_delays_no_other_l5() {
 async fn a_stall_past_the_lease_takes_no_call_from_a_living_worker_i6_i25() {
     let provider = FakeProvider::new([Script::Hold]);
     let world = World::new(provider.clone()).await;
-    let lease = world.clock.real(world.deps().config.lease);
-    let engine = Engine::start(world.deps());
+    let mut deps = world.deps();
+    deps.config.lease = Duration::from_secs(800);
+    let lease = world.clock.real(deps.config.lease);
+    let engine = Engine::start(deps);
     world.accept("a", &refund("4417", 3800)).await;
     provider.arrived.notified().await;
     let mut other = world.past_samekey().await;
@@ -411,7 +413,10 @@ async fn a_dead_workers_call_is_driven_on_f44() {
     let provider = FakeProvider::new([Script::Panic]);
     let world = World::new(provider.clone()).await;
     world.accept("a", &refund("4417", 3800)).await;
-    let engine = Engine::start(world.deps());
+    let mut deps = world.deps();
+    // The dead worker's call is given back after one lease.
+    deps.config.lease = Duration::from_secs(400);
+    let engine = Engine::start(deps);
     assert_eq!(status(&world.answer("a").await), "refunded");
     let op = world.only().await.op;
     assert_eq!(op.row.attempts, 2);

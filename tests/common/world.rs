@@ -90,9 +90,9 @@ impl World {
             ledger: Arc::clone(&self.ledger),
             providers: Arc::clone(&self.providers),
             terms: Arc::clone(&self.terms),
-            // Wide too, for the same reason: four seconds, minutes and minutes.
+            // Wide too, for the same reason: an engine whose lease ran out in a stall is rightly taken over.
             config: EngineConfig {
-                lease: Duration::from_secs(800),
+                lease: Duration::from_secs(4_000),
                 call_timeout: Duration::from_secs(40_000),
                 call_ttl: Duration::from_secs(40_000),
                 ..EngineConfig::default()
