@@ -415,7 +415,7 @@ async fn a_dead_workers_call_is_driven_on_f44() {
     world.accept("a", &refund("4417", 3800)).await;
     let mut deps = world.deps();
     // The dead worker's call is given back after one lease.
-    deps.config.lease = Duration::from_secs(400);
+    deps.config.lease = Duration::from_secs(1_600);
     let engine = Engine::start(deps);
     assert_eq!(status(&world.answer("a").await), "refunded");
     let op = world.only().await.op;
