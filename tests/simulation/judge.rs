@@ -33,8 +33,8 @@ pub struct Known {
     pub held: bool,
     /// A further equal refund, asked for by name.
     after: Option<String>,
-    /// Two persons closed it at some time.
-    on_a_word: bool,
+    /// Two persons closed it at some time: their names.
+    closed_by_two: Option<String>,
     effect: String,
     pub opened: Duration,
     /// True time at which each attempt was asked for, and committed.
@@ -184,7 +184,7 @@ impl Judge {
             provider_ref: None,
             held: false,
             after: row.get("after_operation"),
-            on_a_word: false,
+            closed_by_two: None,
             effect: String::new(),
             opened: now,
             attempts: Vec::new(),
@@ -242,7 +242,9 @@ impl Judge {
         known.contradicted = contradicted;
         known.verdict = row.get("verdict");
         known.closed_by = row.get("closed_by");
-        known.on_a_word |= books::on_their_word(known);
+        if books::on_their_word(known) {
+            known.closed_by_two.clone_from(&known.closed_by);
+        }
         known.provider_ref = row.get("provider_ref");
         known.held = row.get::<i64, _>("held") != 0;
     }

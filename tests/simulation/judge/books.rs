@@ -151,8 +151,8 @@ impl Judge {
         let mut paid: BTreeMap<(&str, i64), &str> = BTreeMap::new();
         for (id, op) in &facts.ops {
             let alive = |m: &&Vec<&EffectRecord>| m.iter().any(|e| e.status.takes_money());
-            let stands = made.get(id.as_str()).filter(alive).is_some();
-            if !stands || op.after.is_some() || op.on_a_word {
+            let stands = made.get(id.as_str()).as_ref().is_some_and(alive);
+            if !stands || op.after.is_some() || op.closed_by_two.is_some() {
                 continue;
             }
             if let Some(other) = paid.insert((&op.order, op.amount), id) {
