@@ -19,6 +19,7 @@ use samekey::domain::operation::{
     Closing, Contradiction, FailureClass, LookedAt, Status, UnknownReason,
 };
 use samekey::domain::outcome::{Outcome, OutcomeClass};
+use samekey::domain::policy::Caps;
 use samekey::domain::tool_call::{RejectClass, ToolResult};
 use samekey::domain::transition::Lookup;
 use samekey::engine::{Engine, EngineDeps, EngineState};
@@ -153,6 +154,39 @@ async fn one_hanging_row_delays_no_other_l5() {
     engine.stop(Duration::from_secs(5)).await;
 }
 
+/// I6, I25, L5: the ledger stands still for longer than the lease while a request is on its way. Its engine is
+/// alive and has the call in hand: it does not take it from itself, and spends no further attempt.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stall_past_the_lease_takes_no_call_from_a_living_worker_i6_i25() {
+    let provider = FakeProvider::new([Script::Hold]);
+    let world = World::new(provider.clone()).await;
+    let mut deps = world.deps();
+    deps.config.lease = Duration::from_secs(800);
+    let lease = world.clock.real(deps.config.lease);
+    let engine = Engine::start(deps);
+    world.accept("a", &refund("4417", 3800)).await;
+    provider.arrived.notified().await;
+    let mut other = world.past_samekey().await;
+    let held = sqlx::query("BEGIN IMMEDIATE").execute(&mut other).await;
+    held.expect("held");
+    // What has to pass is time.
+    tokio::time::sleep(lease * 5 / 4).await;
+    let freed = sqlx::query("ROLLBACK").execute(&mut other).await;
+    freed.expect("let go");
+    world.accept("b", &refund("4418", 3800)).await;
+    assert_eq!(status(&world.answer("b").await), "refunded");
+    let hanging = world.ledger.call(&agent(), &"a".parse().expect("id")).await;
+    assert_eq!(hanging.expect("read").expect("known").result, None);
+    provider.let_go();
+    let answer = world.answer("a").await;
+    assert_eq!(status(&answer), "refunded");
+    let id = answer.operation().expect("an operation");
+    let detail = world.ledger.detail(id).await.expect("read");
+    assert_eq!(detail.expect("known").op.row.attempts, 1);
+    assert_eq!(provider.sent().len(), 2, "one each");
+    engine.stop(Duration::from_secs(5)).await;
+}
+
 /// A world with a second tool at a provider of its own, and an engine of two workers for both.
 async fn two_tools(first: &Arc<FakeProvider>, second: &Arc<FakeProvider>) -> (World, EngineDeps) {
     let mut world = World::new(first.clone()).await;
@@ -225,6 +259,11 @@ async fn a_repeat_gets_the_stored_result_r62() {
     );
     let sent = provider.sent();
     assert_ne!(sent[0].key, sent[1].key);
+    // Nor is a key made of what is known of its row (I2).
+    for request in &sent {
+        let key = request.key.to_string().replace('-', "");
+        assert!(!request.operation.as_str().contains(&key), "{request:?}");
+    }
     // The same `after` again reaches that second one.
     let third = world.ask("d", &named).await;
     assert!(
@@ -287,15 +326,7 @@ async fn a_second_call_joins_the_first() {
     provider.arrived.notified().await;
     world.accept("b", &refund("4417", 3800)).await;
     // It is linked to the row in the transaction in which it joins; only then the first may end.
-    let b = "b".parse().expect("a call id");
-    let mut changes = world.ledger.changed();
-    let linked = async || {
-        let call = world.ledger.call(&agent(), &b).await.expect("read");
-        call.and_then(|c| c.operation).is_some()
-    };
-    while !linked().await {
-        changes.changed().await.expect("the ledger lives");
-    }
+    world.linked("b").await;
     provider.let_go();
     let first = world.answer("a").await;
     assert_eq!(status(&first), "refunded");
@@ -303,6 +334,52 @@ async fn a_second_call_joins_the_first() {
     assert_eq!(world.answer("b").await, first);
     assert_eq!(provider.sent().len(), 1);
     assert_eq!(world.only().await.op.row.attempts, 1);
+    engine.stop(Duration::from_secs(5)).await;
+}
+
+/// L1: a call that joined another one is answered when its own time is over, however long that one hangs.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_joined_call_is_answered_when_its_time_is_over_l1() {
+    let provider = FakeProvider::new([Script::Hold]);
+    let clock = Clock::manual("2026-01-02T17:00:00Z".parse().expect("a time"));
+    let world = World::with(provider.clone(), terms(), clock.clone()).await;
+    let mut deps = world.deps();
+    deps.config.call_timeout = Duration::from_secs(120);
+    let engine = Engine::start(deps);
+    world.accept("a", &refund("4417", 3800)).await;
+    provider.arrived.notified().await;
+    world.accept("b", &refund("4417", 3800)).await;
+    world.linked("b").await;
+    clock.advance(Duration::from_secs(121));
+    let answer = tokio::time::timeout(Duration::from_secs(30), world.answer("b"));
+    assert_eq!(status(&answer.await.expect("in its time")), "unconfirmed");
+    provider.let_go();
+    assert_eq!(status(&world.answer("a").await), "refunded");
+    engine.stop(Duration::from_secs(5)).await;
+}
+
+/// F53: what came back while the ledger could not be written is not forgotten: it is written once it can be.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_outcome_that_cannot_be_written_is_written_later_f53() {
+    let provider = FakeProvider::new([Script::Hold]);
+    let world = World::new(provider.clone()).await;
+    let engine = Engine::start(world.deps());
+    world.accept("a", &refund("4417", 3800)).await;
+    provider.arrived.notified().await;
+    let mut other = world.past_samekey().await;
+    let refuse =
+        "CREATE TRIGGER refuse BEFORE UPDATE ON attempts BEGIN SELECT RAISE(ABORT, 'no'); END";
+    let refused = sqlx::query(refuse).execute(&mut other).await;
+    refused.expect("refused from now on");
+    provider.let_go();
+    // Long enough for several tries.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let again = sqlx::query("DROP TRIGGER refuse").execute(&mut other).await;
+    again.expect("taken again");
+    assert_eq!(status(&world.answer("a").await), "refunded");
+    assert_eq!(provider.sent().len(), 1, "nothing had to be asked again");
+    let op = world.only().await.op;
+    assert_eq!(op.attempts[0].class(), Some(OutcomeClass::Succeeded));
     engine.stop(Duration::from_secs(5)).await;
 }
 
@@ -336,7 +413,10 @@ async fn a_dead_workers_call_is_driven_on_f44() {
     let provider = FakeProvider::new([Script::Panic]);
     let world = World::new(provider.clone()).await;
     world.accept("a", &refund("4417", 3800)).await;
-    let engine = Engine::start(world.deps());
+    let mut deps = world.deps();
+    // The dead worker's call is given back after one lease.
+    deps.config.lease = Duration::from_secs(1_600);
+    let engine = Engine::start(deps);
     assert_eq!(status(&world.answer("a").await), "refunded");
     let op = world.only().await.op;
     assert_eq!(op.row.attempts, 2);
@@ -443,6 +523,48 @@ async fn nothing_is_opened_while_the_provider_cannot_be_read_m8() {
             .rows
             .is_empty()
     );
+}
+
+/// I4, protocol steps 4 and 5: an approval comes late, and what was refunded elsewhere meanwhile leaves no
+/// room for the row: it is read again before its first send. With room it is sent.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_that_waited_is_held_against_its_payment_once_more_i4() {
+    for (elsewhere, status, sent) in [(0, Status::Succeeded, 1), (1, Status::Failed, 0)] {
+        let provider = FakeProvider::new([]);
+        provider.captured(3800);
+        let mut terms = terms();
+        let caps = Caps {
+            approve_over: Some(1),
+            ..Caps::default()
+        };
+        terms.policy.caps.insert("usd".parse().expect("usd"), caps);
+        let clock = Clock::manual("2026-01-02T17:00:00Z".parse().expect("a time"));
+        let world = World::with(provider.clone(), terms, clock.clone()).await;
+        let answer = world.ask("a", &refund("4417", 3800)).await;
+        assert_eq!(answer.status(), "held");
+        clock.advance(Duration::from_secs(61));
+        provider.refunded_elsewhere(elsewhere);
+        let gate = world.gate(&[("lea", Role::Lead)]);
+        let lea = gate.person(Some(&"lea".parse().expect("a name")));
+        let lea = lea.expect("known");
+        let row = world.only().await.op.row;
+        let seen = Some(LookedAt::of(&row));
+        gate.decide(&row.id, Ask::Approve, &lea, "agreed", seen, None)
+            .await
+            .expect("approved");
+        let engine = Engine::start(world.deps());
+        let mut changes = world.ledger.changed();
+        while !world.only().await.op.row.status.is_closed() {
+            changes.changed().await.expect("the ledger lives");
+        }
+        let row = world.only().await.op.row;
+        assert_eq!((row.status, row.attempts), (status, sent));
+        assert_eq!(provider.sent().len(), usize::try_from(sent).expect("few"));
+        if status == Status::Failed {
+            assert_eq!(row.failure, Some(FailureClass::ValidationFailure));
+        }
+        engine.stop(Duration::from_secs(5)).await;
+    }
 }
 
 /// An old queue is not sent: a call that no engine began within its time is rejected.

@@ -115,6 +115,10 @@ async fn still_fits(job: &Job<'_>, row: &OperationRow) -> Result<bool, LedgerErr
 async fn attempt(job: &Job<'_>, op: &mut Operation, tries: u32) -> Result<After, LedgerError> {
     let shared = job.shared;
     let ledger = &shared.deps.ledger;
+    // Counted now it would not be sent (I9), and the operation has only so many (I6).
+    if !shared.lease.holds_for(job.call) {
+        return Ok(After::End(Driven::LeaseLost));
+    }
     let retry = tries.saturating_add(1);
     let lots = &shared.deps.lots;
     let backoff = |asked| job.terms.policy.backoff.wait(retry, asked, lots.lot());

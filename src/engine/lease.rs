@@ -80,21 +80,24 @@ impl Lease {
         self.holds() && self.held().iter().any(|h| is(h, call))
     }
 
-    /// Renews for as long as it runs; a ledger that does not answer lets the lease run out.
+    /// Renews for as long as it runs; a ledger that does not answer lets the lease run out. What the ledger
+    /// took to answer counts: a renewal that waited for long is followed by another at once.
     pub(super) async fn keep(&self, deps: &EngineDeps, engine: &EngineId) {
         loop {
             let began = self.clock.boot();
             let held = self.held().clone();
+            let mut rest = self.length / 3;
             match deps.ledger.renew(engine, self.length, &held).await {
                 Ok(renewed) => {
                     if usize::try_from(renewed) != Ok(held.len()) {
                         self.let_go_of_lost(deps, engine, &held).await;
                     }
                     self.extended_at(began);
+                    rest = rest.saturating_sub(self.clock.boot().saturating_sub(began));
                 }
                 Err(error) => tracing::warn!(%error, "the lease could not be renewed"),
             }
-            self.clock.sleep(self.length / 3).await;
+            self.clock.sleep(rest).await;
         }
     }
 

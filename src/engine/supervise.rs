@@ -107,7 +107,7 @@ async fn supervise(
     if let Err(error) = shared.deps.ledger.check().await {
         health.send_modify(|h| {
             h.state = EngineState::Down(error.to_string());
-            h.alarm = Some(format!("nothing is sent: {error}"));
+            h.alarm = Some(error.to_string());
         });
         return;
     }

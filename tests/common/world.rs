@@ -15,6 +15,8 @@ use samekey::ledger::{Accepted, Detail, NewCall, PageQuery, SharedLedger};
 use samekey::provider::SharedProvider;
 use samekey::review::Gate;
 use serde_json::Value;
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions as _, SqliteConnection};
 use tempfile::TempDir;
 
 pub struct World {
@@ -88,9 +90,11 @@ impl World {
             ledger: Arc::clone(&self.ledger),
             providers: Arc::clone(&self.providers),
             terms: Arc::clone(&self.terms),
+            // Wide too, for the same reason: an engine whose lease ran out in a stall is rightly taken over.
             config: EngineConfig {
-                lease: Duration::from_secs(400),
+                lease: Duration::from_secs(4_000),
                 call_timeout: Duration::from_secs(40_000),
+                call_ttl: Duration::from_secs(40_000),
                 ..EngineConfig::default()
             },
             clock: self.clock.clone(),
@@ -150,6 +154,26 @@ impl World {
             }
             changes.changed().await.expect("the ledger lives");
         }
+    }
+
+    /// Waits until a call has reached its operation.
+    pub async fn linked(&self, id: &str) {
+        let id = CallId::parse(id).expect("call id");
+        let mut changes = self.ledger.changed();
+        loop {
+            let call = self.ledger.call(&agent(), &id).await.expect("read");
+            if call.and_then(|c| c.operation).is_some() {
+                return;
+            }
+            changes.changed().await.expect("the ledger lives");
+        }
+    }
+
+    /// A connection to the file itself, as another program would have.
+    pub async fn past_samekey(&self) -> SqliteConnection {
+        let file = self.dir.path().join("ledger.db");
+        let options = SqliteConnectOptions::new().filename(file);
+        options.connect().await.expect("opened")
     }
 
     /// The only operation there is.

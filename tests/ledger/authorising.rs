@@ -4,11 +4,13 @@
 use std::time::Duration;
 
 use samekey::domain::evidence::{ObjectStatus, Source};
+use samekey::domain::ids::OperationId;
 use samekey::domain::operation::Status;
 use samekey::domain::outcome::{Outcome, OutcomeClass};
-use samekey::domain::policy::{Caps, Rate};
+use samekey::domain::policy::{Caps, Rate, Terms};
 use samekey::domain::review_event::Act;
 use samekey::domain::transition::{Lookup, Refusal};
+use samekey::ledger::LeasedCall;
 
 use crate::common::*;
 
@@ -302,30 +304,56 @@ async fn all_engines_share_one_rate_i28_f56() {
     .await;
 }
 
+/// Two rows of the refund tool and one of a voucher tool at the same provider, driven by one engine.
+async fn of_two_tools(w: &World, terms: Terms) -> (Hand, Vec<(LeasedCall, OperationId)>) {
+    let voucher: samekey::domain::ids::ToolName = "issue_voucher".parse().expect("a tool");
+    let mut both = (*w.terms).clone();
+    both.insert(tool(), terms.clone());
+    both.insert(voucher.clone(), terms);
+    let hand = Hand {
+        ledger: w.place.open(std::sync::Arc::new(both), &w.clock).await,
+        engine: w.engine.clone(),
+    };
+    let mut rows = Vec::new();
+    for (name, tool) in [("a", tool()), ("b", tool()), ("c", voucher)] {
+        let call = samekey::ledger::NewCall {
+            tool,
+            ..new_call(name, name, 100)
+        };
+        hand.ledger.accept_call(call).await.expect("accepted");
+        let call = hand.lease(name).await.expect("leased");
+        let id = hand.opened(&call).await;
+        hand.ledger.drive(&id, &call, LEASE).await.expect("driven");
+        rows.push((call, id));
+    }
+    (hand, rows)
+}
+
+/// I28: what the provider takes is one budget for all its tools.
+#[tokio::test]
+async fn all_tools_share_the_rate_of_their_provider_i28() {
+    for_each_store(async |w| {
+        let mut terms = terms();
+        terms.profile.rate = five_a_second().policy.rate;
+        let (hand, rows) = of_two_tools(&w, terms).await;
+        let [(a, first), _, (c, third)] = rows.as_slice() else {
+            panic!("three rows");
+        };
+        assert_eq!(hand.authorise(first, a).await, Ok(1));
+        let wait = Duration::from_millis(200);
+        let limited = hand.authorise(third, c).await;
+        assert_eq!(limited, Err(Refusal::RateLimited { wait }));
+        w.wait(wait);
+        assert_eq!(hand.authorise(third, c).await, Ok(1));
+    })
+    .await;
+}
+
 /// R97: a limit is a tool's own, also where two tools share a provider.
 #[tokio::test]
 async fn each_tool_has_a_rate_of_its_own_r97() {
     for_each_store(async |w| {
-        let voucher: samekey::domain::ids::ToolName = "issue_voucher".parse().expect("a tool");
-        let mut both = (*w.terms).clone();
-        both.insert(tool(), five_a_second());
-        both.insert(voucher.clone(), five_a_second());
-        let hand = Hand {
-            ledger: w.place.open(std::sync::Arc::new(both), &w.clock).await,
-            engine: w.engine.clone(),
-        };
-        let mut rows = Vec::new();
-        for (name, tool) in [("a", tool()), ("b", tool()), ("c", voucher)] {
-            let call = samekey::ledger::NewCall {
-                tool,
-                ..new_call(name, name, 100)
-            };
-            hand.ledger.accept_call(call).await.expect("accepted");
-            let call = hand.lease(name).await.expect("leased");
-            let id = hand.opened(&call).await;
-            hand.ledger.drive(&id, &call, LEASE).await.expect("driven");
-            rows.push((call, id));
-        }
+        let (hand, rows) = of_two_tools(&w, five_a_second()).await;
         let [(a, first), (b, second), (c, third)] = rows.as_slice() else {
             panic!("three rows");
         };

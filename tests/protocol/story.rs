@@ -289,6 +289,11 @@ fn every_guard_of_authorise_refuses_alone() {
     let mut flying = Story::seed();
     flying.authorise("toolu_01").expect("the first");
     assert_eq!(flying.authorise("toolu_02"), Err(Refusal::InFlight), "I13");
+    // Not only because the last attempt's end makes the row unknown.
+    let mut spent = Story::seed();
+    spent.op.row.attempts_max = 0;
+    let refused = spent.authorise("toolu_01");
+    assert_eq!(refused, Err(Refusal::OperationSpent), "I6");
 }
 
 /// R75, F47: an engine died with an attempt in flight. It counts, its effect is unknown, and the last

@@ -31,6 +31,10 @@ pub struct Known {
     pub closed_by: Option<String>,
     pub provider_ref: Option<String>,
     pub held: bool,
+    /// A further equal refund, asked for by name.
+    after: Option<String>,
+    /// Two persons closed it at some time: their names.
+    closed_by_two: Option<String>,
     effect: String,
     pub opened: Duration,
     /// True time at which each attempt was asked for, and committed.
@@ -74,7 +78,7 @@ pub struct Post {
 
 const NEWS: &str = "SELECT a.audit_id, a.at, a.actor, a.action, a.detail, a.seq, o.operation_id, o.order_id,
     o.amount_cents, o.idempotency_key, o.status, o.effect, o.contradicted, o.verdict, o.closed_by, o.provider_ref,
-    o.held, o.attempts
+    o.held, o.attempts, o.\"after\" AS after_operation
     FROM audit a JOIN operations o ON o.operation_id = a.operation_id WHERE a.audit_id > ? ORDER BY a.audit_id";
 
 impl Judge {
@@ -179,6 +183,8 @@ impl Judge {
             closed_by: None,
             provider_ref: None,
             held: false,
+            after: row.get("after_operation"),
+            closed_by_two: None,
             effect: String::new(),
             opened: now,
             attempts: Vec::new(),
@@ -236,6 +242,9 @@ impl Judge {
         known.contradicted = contradicted;
         known.verdict = row.get("verdict");
         known.closed_by = row.get("closed_by");
+        if books::on_their_word(known) {
+            known.closed_by_two.clone_from(&known.closed_by);
+        }
         known.provider_ref = row.get("provider_ref");
         known.held = row.get::<i64, _>("held") != 0;
     }

@@ -48,7 +48,7 @@ pub struct SimLedger {
 
 /// What a call is, as far as faults and checks differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sort {
+pub enum Sort {
     Read,
     Write,
     Renew,
@@ -93,7 +93,7 @@ impl SimLedger {
         luck
     }
 
-    async fn run<T, Fut>(
+    pub async fn run<T, Fut>(
         &self,
         name: &'static str,
         sort: Sort,
@@ -539,7 +539,7 @@ impl Ledger for SimLedger {
     }
 
     fn recovery(&self) -> &dyn samekey::ledger::Recovery {
-        self.inner.recovery()
+        self
     }
 
     fn serving(&self) -> &dyn samekey::ledger::Serving {

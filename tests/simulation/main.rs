@@ -27,6 +27,7 @@ mod ledger;
 mod options;
 mod people;
 mod provider;
+mod recovery;
 mod room;
 mod run;
 mod store;
@@ -62,6 +63,9 @@ const SOMETIMES: &[&str] = &[
     "a pending object",
     "a proposal",
     "a refund that failed after it succeeded",
+    "a request that arrived twice",
+    "a row that the reconciler looked at",
+    "an event that concerned a row",
     "a reply about something else",
     "a retry that got the saved success",
     "a row settled before it was sent again",

@@ -117,6 +117,11 @@ pub enum Kind {
     // Limits of money.
     Approval,
     FourEyes,
+    // Drawn apart, so that what a seed drew before they came is as it was.
+    /// A request reaches the provider once more, within the settle time.
+    RequestTwice,
+    /// The engines also look at rows and list the provider's events.
+    Reconcile,
 }
 
 impl Kind {
@@ -137,6 +142,10 @@ impl Kind {
             Self::Silence | Self::Meddle | Self::Crash => 55,
             _ => 32,
         }
+    }
+
+    fn is_drawn_apart(self) -> bool {
+        matches!(self, Self::RequestTwice | Self::Reconcile)
     }
 
     /// The provider breaks its word: the promise of one effect is void then.
@@ -212,11 +221,18 @@ pub struct Options {
 impl Options {
     /// The world of a seed, without the kinds in `off`, and without the guard.
     pub fn derive(seed: u64, off: &BTreeSet<Kind>, without: Option<Guard>) -> Self {
-        let mut d = dice(seed, "options");
+        let (mut d, mut apart) = (dice(seed, "options"), dice(seed, "more options"));
         let drawn: Vec<Kind> = Kind::VARIANTS
             .iter()
             .copied()
-            .filter(|kind| chance(&mut d, kind.share()))
+            .filter(|kind| {
+                let d = if kind.is_drawn_apart() {
+                    &mut apart
+                } else {
+                    &mut d
+                };
+                chance(d, kind.share())
+            })
             .collect();
         let needed = without.map_or(&[][..], Guard::needs);
         // Who is in a hurry meets a provider that does not answer.
@@ -237,7 +253,7 @@ impl Options {
             poll,
             call_timeout: seconds(pick(&mut d, &[40, 60, 120])),
             call_ttl: seconds(600),
-            reconcile: false,
+            reconcile: kinds.contains(&Kind::Reconcile),
         };
         let settle_time = seconds(pick(&mut d, &[45, 90]));
         // Beyond its margin (send window, timeout, clock error) a key lives for a few minutes only,

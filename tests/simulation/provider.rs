@@ -4,17 +4,21 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use samekey::domain::Instant;
 use samekey::domain::evidence::ProviderObject;
-use samekey::domain::ids::{ProviderName, ProviderRef};
+use samekey::domain::ids::{EventId, ProviderName, ProviderRef};
 use samekey::domain::key::IdempotencyKey;
 use samekey::domain::opening::Resolved;
 use samekey::domain::operation::OperationRow;
 use samekey::domain::outcome::{Outcome, OutcomeClass};
 use samekey::domain::policy::Profile;
+use samekey::domain::provider_event::EventRead;
 use samekey::domain::text::SafeText;
 use samekey::domain::transition::Lookup;
 use samekey::provider::stripe::Stripe;
-use samekey::provider::{Asked, Provider, ReadError, Reads, Ready, ResolveError, ResolveQuery};
+use samekey::provider::{
+    Asked, EventPage, Provider, ReadError, Reads, Ready, ResolveError, ResolveQuery,
+};
 use uuid::Uuid;
 
 use crate::core::{Core, Process};
@@ -92,6 +96,26 @@ impl Provider for SimProvider {
     ) -> Result<Option<ProviderObject>, ReadError> {
         self.process.step().await;
         self.inner.fetch(id, reads).await
+    }
+
+    fn read_event(&self, payload: &[u8]) -> EventRead {
+        self.inner.read_event(payload)
+    }
+
+    fn storable(&self, payload: &[u8]) -> Vec<u8> {
+        self.inner.storable(payload)
+    }
+
+    async fn events(
+        &self,
+        span: (Instant, Instant),
+        after: Option<&EventId>,
+        reads: &Reads,
+    ) -> Result<EventPage, ReadError> {
+        self.process.step().await;
+        let page = self.inner.events(span, after, reads).await;
+        self.process.step().await;
+        page
     }
 
     async fn probe(&self, reads: &Reads) -> bool {

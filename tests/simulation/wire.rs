@@ -45,6 +45,8 @@ enum Luck {
     Fine,
     RequestLost,
     RequestLate(Duration),
+    /// Once more, so long after its answer.
+    RequestTwice(Duration),
     ReplyLost,
     ReplyLate(Duration),
     ReplyCut(u32),
@@ -125,6 +127,9 @@ impl SimWire {
         if hit(Kind::Unauthorised, d) {
             return Luck::Unauthorised;
         }
+        if posts && hit(Kind::RequestTwice, d) {
+            return Luck::RequestTwice(between(d, 1, settle / 2));
+        }
         Luck::Fine
     }
 }
@@ -167,6 +172,10 @@ async fn carry(wire: Arc<SimWire>, mut client: DuplexStream) {
     match luck {
         Luck::ReplyLost => return,
         Luck::ReplyLate(by) => truth.sleep(by).await,
+        Luck::RequestTwice(after) if copied(&reply) => {
+            let wire = Arc::clone(&wire);
+            tokio::spawn(async move { copy(&wire, &request, after).await });
+        }
         Luck::ReplyCut(at) => reply.truncate(part(reply.len(), at)),
         Luck::ReplyGarbled(at) => {
             let at = part(reply.len(), at);
@@ -178,6 +187,26 @@ async fn carry(wire: Arc<SimWire>, mut client: DuplexStream) {
     }
     let _ = client.write_all(&reply).await;
     let _ = client.shutdown().await;
+}
+
+/// Whether a copy of the request may still do something: it is an assumption that what refused a request
+/// refuses its copies (`tests/model`, "assumptions cannot be dropped").
+fn copied(reply: &[u8]) -> bool {
+    let status = reply.get(9..12).unwrap_or_default();
+    !status.starts_with(b"4") || status == b"409"
+}
+
+/// The request arrives once more, and nobody reads what comes back.
+async fn copy(wire: &SimWire, request: &[u8], after: Duration) {
+    wire.core.truth.sleep(after).await;
+    let (mut near, far) = tokio::io::duplex(BUFFER);
+    tokio::spawn(wire.provider.serve(far));
+    if near.write_all(request).await.is_err() {
+        return;
+    }
+    let _ = near.read_to_end(&mut Vec::new()).await;
+    wire.core.saw("a request that arrived twice");
+    wire.judge.agree();
 }
 
 fn part(length: usize, of_thousand: u32) -> usize {

@@ -4,7 +4,7 @@ use rustix::process::Signal;
 
 use crate::judge::judge;
 use crate::ledger;
-use crate::place::{Place, leave};
+use crate::place::{Place, leave, was_killed};
 use crate::tools::is_long;
 
 /// I1, I11, I29, F02, F73: five processes start at once on a ledger that is not there yet, or that is of the
@@ -56,7 +56,8 @@ fn a_screen_and_two_engines_on_one_file_share_the_work_i1_i11() {
         if n == 12 {
             let mut killed = engines.remove(0);
             killed.signal(Signal::KILL);
-            killed.exit(crate::tools::SOON);
+            let ended = killed.exit(crate::tools::SOON);
+            assert!(was_killed(&ended), "it was at work till then: {ended:?}");
         }
     }
     place.rests(&engines[0]);

@@ -78,7 +78,7 @@ fn an_engine_on_a_damaged_ledger_says_so_and_sends_nothing_i11() {
     damage(&place, page);
     let mut engine = place.engine(&[]);
     let said = engine.wait("the damage", |s| s.contents().contains("nothing is sent"));
-    assert!(said.contains("damaged") || said.contains("malformed") || !said.is_empty());
+    assert!(said.contains("cannot be read"), "and why: {said}");
     assert_eq!(place.posts(), sent);
     engine.signal(rustix::process::Signal::TERM);
     engine.exit(SOON);

@@ -67,6 +67,48 @@ fn on_a_full_disk_nothing_is_accepted_or_sent_and_it_recovers_i5_i26() {
     assert_eq!(judge(&place).effects, 5);
 }
 
+/// F81, I26: every program that starts on a disk that is full already says so in one sentence, and what to do;
+/// nothing is accepted or sent. With room it goes on with what was accepted before.
+#[test]
+fn starting_on_a_full_disk_is_one_clear_sentence_f81() {
+    let Some(disk) = SmallDisk::mount("starting on a full disk (F81)", 6) else {
+        return;
+    };
+    let place = on(&disk);
+    let says_so = |said: &str| {
+        assert!(said.contains("the disk is full; make room"), "{said}");
+        assert!(
+            !said.contains("I/O") && !said.contains("panicked"),
+            "{said}"
+        );
+    };
+    // No ledger is there yet, and then one is.
+    for before in [None, Some("before")] {
+        if let Some(call) = before {
+            place.queue("4417", call);
+        }
+        let ballast = disk.fill();
+        let ended = place.ask("b", &mut place.submit("9", "b", &["--run", "--json"]));
+        assert!(!ended.status.success() && ended.told.is_none());
+        says_so(&ended.stderr);
+        for command in [&["ops", "list"][..], &["verify"], &["--snapshot", "80x24"]] {
+            let ran = place.home.run(command);
+            assert_ne!(ran.code, 0, "{command:?}: {ran:#?}");
+            if before.is_some() {
+                says_so(&ran.stderr);
+                assert_eq!(ran.stderr.lines().count(), 1, "{ran:#?}");
+            }
+        }
+        let mut engine = place.engine(&[]);
+        engine.exit(SOON);
+        says_so(&engine.text().replace(['\n', '\r'], " ").replace("  ", " "));
+        std::fs::remove_file(ballast).expect("room again");
+    }
+    assert_eq!(place.posts(), 0);
+    place.come_to_rest();
+    assert_eq!(judge(&place).effects, 1);
+}
+
 /// I5, I11, F81: room runs out while an engine is at work; what was in flight is known in the end.
 #[test]
 fn a_disk_that_fills_up_amid_the_work_loses_nothing_i5_i11() {

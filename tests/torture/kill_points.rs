@@ -1,7 +1,9 @@
 //! Killed at each named place (`src/kill.rs`), against each way in which the provider answers.
 
+use std::time::{Duration, Instant};
+
 use crate::judge::judge;
-use crate::place::{Place, leave};
+use crate::place::{Place, leave, was_killed};
 use crate::tools::{each, figure, has_places, is_long, wait_until};
 
 /// Each place on a call's way, in its order. At the first and the last two, `submit` is in the middle of its
@@ -18,6 +20,9 @@ const PLACES: [&str; 10] = [
     "finished",
     "printed",
 ];
+
+/// How long an engine that is told to end may take: the stop's own limit, and writing down the rest.
+const SHUTDOWN: Duration = Duration::from_secs(20);
 
 /// How the provider answers, and which pass of a place that is passed more than once meets that answer.
 const OUTCOMES: [(&str, u32); 7] = [
@@ -89,9 +94,8 @@ fn killed(case: Case) {
     if case.engine {
         place.queue("4417", "first");
         let mut engine = place.engine(&[("SAMEKEY_KILL_AT", &at)]);
-        // A kill shows as another exit code on a terminal; that it ended by itself is the point.
         let ended = engine.exit(crate::tools::SOON);
-        assert!(!ended.success(), "it was to die at {at}");
+        assert!(was_killed(&ended), "it was to die at {at}: {ended:?}");
     } else {
         let mut submit = place.submit("4417", "first", &["--run", "--json"]);
         let ended = place.ask("first", submit.env("SAMEKEY_KILL_AT", &at));
@@ -162,7 +166,13 @@ fn told_to_end_amid_a_request_it_ends_and_nothing_is_lost_l8() {
     let engine = place.engine(&[]);
     place.queue("4417", "first");
     wait_until("the provider has it", || (place.posts() > 0).then_some(()));
+    assert_eq!(place.books().in_flight, 1, "amid the request");
+    let told = Instant::now();
     leave(engine);
+    let took = told.elapsed();
+    // What is in flight may take its timeout, and writing down what was cut off a few seconds.
+    assert!(took < SHUTDOWN, "L8: it took {took:?}");
+    assert_eq!(place.books().in_flight, 0, "nothing is left in the air");
     place.come_to_rest();
     assert_eq!(judge(&place).effects, 1);
 }

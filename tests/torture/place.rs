@@ -324,6 +324,11 @@ fn asks(order: &str, call: &str, more: &[&str]) -> Vec<String> {
     fixed.iter().chain(more).map(|s| (*s).to_owned()).collect()
 }
 
+/// Whether a program on a terminal was ended by `kill -9`, and not by itself.
+pub fn was_killed(ended: &portable_pty::ExitStatus) -> bool {
+    ended.signal() == Some("Killed")
+}
+
 /// Ends an engine as a service manager does.
 pub fn leave(mut engine: Pty) {
     engine.signal(Signal::TERM);

@@ -8,7 +8,7 @@ use rand::{Rng as _, SeedableRng as _};
 use rustix::process::Signal;
 
 use crate::judge::judge;
-use crate::place::{Place, Settings};
+use crate::place::{Place, Settings, was_killed};
 use crate::tools::{asked, figure, is_long};
 
 /// Callers at work all the time.
@@ -38,6 +38,7 @@ fn killed_at_random_under_load_nothing_is_paid_twice_or_lost_i11_i26() {
         "{kills} random kills with SAMEKEY_SEED={seed} SAMEKEY_KILLS={kills}"
     ));
     let mut total = crate::judge::Sum::default();
+    let mut amid = 0;
     for round in 0..kills.div_ceil(KILLS_A_LEDGER) {
         let lot = (kills - round * KILLS_A_LEDGER).min(KILLS_A_LEDGER);
         let scenario = SCENARIOS[usize::try_from(round).unwrap_or(0) % SCENARIOS.len()];
@@ -46,15 +47,20 @@ fn killed_at_random_under_load_nothing_is_paid_twice_or_lost_i11_i26() {
             ..Settings::default()
         };
         let place = Place::with(scenario, settings);
-        tortured(&place, lot, seed + round);
+        amid += tortured(&place, lot, seed + round);
         place.come_to_rest();
         total.add(&judge(&place));
     }
-    figure(&format!("{kills} random kills, no rule broken: {total:?}"));
+    figure(&format!(
+        "{kills} random kills, {amid} of them amid the work, no rule broken: {total:?}"
+    ));
+    assert!(amid > 0, "no kill met anything unfinished");
     assert!(total.effects > 0, "the load did something");
 }
 
-fn tortured(place: &Place, kills: u64, seed: u64) {
+/// Kills so many engines under load; answers how many left something unfinished behind.
+fn tortured(place: &Place, kills: u64, seed: u64) -> u64 {
+    let mut amid = 0;
     let over = AtomicBool::new(false);
     let calls = AtomicUsize::new(0);
     std::thread::scope(|scope| {
@@ -75,7 +81,10 @@ fn tortured(place: &Place, kills: u64, seed: u64) {
                 // The times of the kills are what is drawn here; nothing waits for anything.
                 std::thread::sleep(Duration::from_millis(lots.random_range(20..900)));
                 engine.signal(Signal::KILL);
-                engine.exit(crate::tools::SOON);
+                let ended = engine.exit(crate::tools::SOON);
+                assert!(was_killed(&ended), "it ended by itself: {ended:?}");
+                let unfinished = place.try_books().is_some_and(|b| !b.are_quiet());
+                amid += u64::from(unfinished);
             }
         });
         let killed = std::panic::catch_unwind(killing);
@@ -84,6 +93,7 @@ fn tortured(place: &Place, kills: u64, seed: u64) {
             std::panic::resume_unwind(why);
         }
     });
+    amid
 }
 
 /// One call: of a new order, or of one that was asked about lately; left to the engine, or driven here.

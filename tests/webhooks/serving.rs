@@ -122,7 +122,7 @@ async fn it_drives_calls_takes_webhooks_and_ends_on_sigterm_l8_m3() {
 
 /// The row, once it has this status.
 async fn until(home: &Home, id: &str, status: &str) -> Value {
-    for _ in 0..100 {
+    for _ in 0..600 {
         let row = home.json(&["ops", "show", id]);
         if row["status"] == status {
             return row;

@@ -181,14 +181,16 @@ pub(super) async fn queue_approved(tx: &mut Tx<'_>, row: &OperationRow) -> Resul
 }
 
 /// Calls that wait, and calls whose engine let its lease run out, oldest first; of each tool only so many
-/// that every other tool still finds a worker (L5).
+/// that every other tool still finds a worker (L5). Its own an engine takes only once their lease has been over
+/// for as long again: after a ledger that stood still its workers are alive and their lease is renewed next,
+/// while what it was given and never heard of has no worker.
 pub(super) async fn lease(
     tx: &mut Tx<'_>,
     engine: &EngineId,
     lease: Duration,
     max: u32,
 ) -> Result<Vec<LeasedCall>, LedgerError> {
-    let chosen = choose(tx, engine, max).await?;
+    let chosen = choose(tx, engine, lease, max).await?;
     let sql =
         "UPDATE tool_calls SET state = 'running', engine = ?1, epoch = epoch + 1, lease_until = ?2,
                    begun_at = coalesce(begun_at, ?3), joined = 0
@@ -213,11 +215,17 @@ pub(super) const RUNNING: &str = "SELECT tool, count(*) FROM tool_calls INDEXED 
     WHERE state = 'running' AND state IN ('queued', 'running') AND engine = ? AND lease_until > ? GROUP BY tool";
 pub(super) const WAITING: &str =
     "SELECT accepted_at, rowid FROM tool_calls INDEXED BY tool_calls_waiting
-    WHERE state IN ('queued', 'running') AND (state = 'queued' OR lease_until <= ?) AND tool = ?
-    ORDER BY accepted_at, rowid LIMIT ?";
+    WHERE state IN ('queued', 'running')
+    AND (state = 'queued' OR lease_until <= CASE engine WHEN ?1 THEN ?2 ELSE ?3 END) AND tool = ?4
+    ORDER BY accepted_at, rowid LIMIT ?5";
 
 /// Which calls an engine takes that has `max` workers free. It leaves tools alone that it does not know (F49).
-async fn choose(tx: &mut Tx<'_>, engine: &EngineId, max: u32) -> Result<Vec<i64>, LedgerError> {
+async fn choose(
+    tx: &mut Tx<'_>,
+    engine: &EngineId,
+    lease: Duration,
+    max: u32,
+) -> Result<Vec<i64>, LedgerError> {
     let now = micros(tx.now);
     let running = sqlx::query_as(RUNNING).bind(engine.as_str()).bind(now);
     let running: Vec<(String, u32)> = running
@@ -234,6 +242,8 @@ async fn choose(tx: &mut Tx<'_>, engine: &EngineId, max: u32) -> Result<Vec<i64>
         let busy = running.iter().find(|(name, _)| name == tool.as_str());
         let room = share.saturating_sub(busy.map_or(0, |(_, n)| *n)).min(max);
         let found = sqlx::query_as(WAITING)
+            .bind(engine.as_str())
+            .bind(micros(earlier(tx.now, lease)))
             .bind(now)
             .bind(tool.as_str())
             .bind(room);

@@ -102,15 +102,21 @@ pub(super) fn start_afresh(path: &Path) -> Result<(), LedgerError> {
         .create_new(true)
         .mode(0o600)
         .open(path);
-    file.map(drop)
-        .map_err(|e| LedgerError::Unreachable(format!("{} cannot be created: {e}", path.display())))
+    file.map(drop).map_err(|e| cannot_be_created(path, &e))
+}
+
+fn cannot_be_created(path: &Path, error: &std::io::Error) -> LedgerError {
+    LedgerError::Unreachable(match error.kind() {
+        std::io::ErrorKind::StorageFull => super::store::FULL.to_owned(),
+        _ => format!("{} cannot be created: {error}", path.display()),
+    })
 }
 
 /// Gives a finished file its name, durably: the name must survive power loss as the content does.
 pub(super) fn move_whole(from: &Path, to: &Path) -> Result<(), LedgerError> {
     std::fs::rename(from, to)
         .and_then(|()| File::open(directory(to))?.sync_all())
-        .map_err(|e| LedgerError::Unreachable(format!("{} cannot be created: {e}", to.display())))
+        .map_err(|e| cannot_be_created(to, &e))
 }
 
 fn directory(path: &Path) -> &Path {
@@ -150,7 +156,7 @@ pub(super) async fn migration_lock(path: &Path) -> Result<File, LedgerError> {
         .truncate(false)
         .mode(0o600)
         .open(&name);
-    let file = open.map_err(|e| LedgerError::Unreachable(format!("{}: {e}", name.display())))?;
+    let file = open.map_err(|e| cannot_be_created(&name, &e))?;
     let locked = tokio::task::spawn_blocking(move || file.lock().map(|()| file)).await;
     match locked {
         Ok(Ok(file)) => Ok(file),

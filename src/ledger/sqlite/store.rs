@@ -17,6 +17,12 @@ use crate::ledger::LedgerError;
 use crate::ledger::audit::{self, Link};
 use crate::ledger::row::{self, micros, to_json};
 
+/// What helps is said with it: a program that starts on a full disk does not go on by itself.
+pub(super) const FULL: &str =
+    "the disk is full; make room on it and try again (what was accepted is kept)";
+/// `SQLITE_IOERR_SHMSIZE`: no room for the `-shm` file, which whoever opens the ledger first has to make.
+const NO_ROOM_BESIDE: i64 = 4874;
+
 /// An error of SQLite in the ledger's words; constraint and trigger names stay readable.
 #[allow(clippy::needless_pass_by_value, reason = "reads as map_err(failed)")]
 pub(in crate::ledger) fn failed(error: sqlx::Error) -> LedgerError {
@@ -24,13 +30,14 @@ pub(in crate::ledger) fn failed(error: sqlx::Error) -> LedgerError {
         return LedgerError::Unreachable(error.to_string());
     };
     // The low byte of an extended code is the primary one.
-    let code = db.code().and_then(|c| c.parse::<i64>().ok()).unwrap_or(0) & 0xff;
-    match code {
+    let extended = db.code().and_then(|c| c.parse::<i64>().ok()).unwrap_or(0);
+    let full = extended & 0xff == 13 || extended == NO_ROOM_BESIDE;
+    match extended & 0xff {
         19 => LedgerError::Constraint(db.message().to_owned()),
         11 => LedgerError::Damaged(db.message().to_owned()),
         26 => LedgerError::NotALedger(db.message().to_owned()),
         5 | 6 => LedgerError::Unreachable("another process holds its lock".into()),
-        13 => LedgerError::Unreachable("the disk is full".into()),
+        _ if full => LedgerError::Unreachable(FULL.into()),
         _ => LedgerError::Unreachable(db.message().to_owned()),
     }
 }

@@ -121,7 +121,7 @@ impl Judge {
             };
             let alive = made.iter().any(|e| e.status.takes_money());
             // Two persons may close on their word where nothing can be known; then it is theirs.
-            let on_their_word = op.closed_by.as_deref().is_some_and(|by| by.contains(", "));
+            let on_their_word = on_their_word(op);
             if op.status == "failed" && alive && op.contradicted.is_none() && !on_their_word {
                 core.violated(
                     "failed-with-effect",
@@ -129,12 +129,13 @@ impl Judge {
                 );
             }
         }
+        self.equal_calls_agree(facts, &made);
         for (id, op) in facts.ops.iter().filter(|(_, op)| op.status == "succeeded") {
             let named = op.provider_ref.as_deref();
             let there = effects
                 .iter()
                 .any(|e| Some(e.refund_id.as_str()) == named && e.amount == op.amount);
-            let on_their_word = op.closed_by.as_deref().is_some_and(|by| by.contains(", "));
+            let on_their_word = on_their_word(op);
             if !there && op.contradicted.is_none() && !on_their_word {
                 core.violated(
                     "succeeded-without-effect",
@@ -143,4 +144,27 @@ impl Judge {
             }
         }
     }
+
+    /// R21: calls for the same refund have one effect together, however many rows there are; unless one was
+    /// asked for by name (`after`), or people closed a row on their word.
+    fn equal_calls_agree(&self, facts: &Facts, made: &BTreeMap<&str, Vec<&EffectRecord>>) {
+        let mut paid: BTreeMap<(&str, i64), &str> = BTreeMap::new();
+        for (id, op) in &facts.ops {
+            let alive = |m: &&Vec<&EffectRecord>| m.iter().any(|e| e.status.takes_money());
+            let stands = made.get(id.as_str()).as_ref().is_some_and(alive);
+            if !stands || op.after.is_some() || op.closed_by_two.is_some() {
+                continue;
+            }
+            if let Some(other) = paid.insert((&op.order, op.amount), id) {
+                let (one, two) = (short(other), short(id));
+                self.core
+                    .violated("R21", format!("{one} and {two} are one refund, made twice"));
+            }
+        }
+    }
+}
+
+/// Two persons closed it: their names are both there.
+pub(super) fn on_their_word(op: &Known) -> bool {
+    op.closed_by.as_deref().is_some_and(|by| by.contains(", "))
 }
