@@ -30,19 +30,16 @@ pub struct World {
 /// The tool's limits, without rates in the way.
 pub fn terms() -> Terms {
     let provider = ProviderName::parse("stripe").expect("provider");
+    // Not even a microsecond: some of these clocks stand still.
     let free = Rate {
-        count: 1_000_000,
-        per: Duration::from_secs(1),
+        count: u32::MAX,
+        per: Duration::from_nanos(1),
     };
     let mut policy = ToolPolicy::refund(provider);
     policy.rate = free;
     let mut profile = Profile::stripe();
     profile.rate = free;
-    // Not even a microsecond: some of these clocks stand still.
-    profile.read_rate = Rate {
-        count: u32::MAX,
-        per: Duration::from_nanos(1),
-    };
+    profile.read_rate = free;
     // The clock runs 200 times as fast: bounds that guard against a stalled machine are wide, so that
     // a busy one does not meet them.
     profile.send_window = Duration::from_secs(4000);
