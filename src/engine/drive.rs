@@ -115,10 +115,6 @@ async fn still_fits(job: &Job<'_>, row: &OperationRow) -> Result<bool, LedgerErr
 async fn attempt(job: &Job<'_>, op: &mut Operation, tries: u32) -> Result<After, LedgerError> {
     let shared = job.shared;
     let ledger = &shared.deps.ledger;
-    // Counted now it would not be sent (I9), and the operation has only so many (I6).
-    if !shared.lease.holds_for(job.call) {
-        return Ok(After::End(Driven::LeaseLost));
-    }
     let retry = tries.saturating_add(1);
     let lots = &shared.deps.lots;
     let backoff = |asked| job.terms.policy.backoff.wait(retry, asked, lots.lot());
@@ -134,6 +130,10 @@ async fn attempt(job: &Job<'_>, op: &mut Operation, tries: u32) -> Result<After,
         }
     };
     kill::point("connected");
+    // Counted now it would not be sent (I9), and the operation has only so many (I6).
+    if !shared.lease.holds_for(job.call) {
+        return Ok(After::End(Driven::LeaseLost));
+    }
     let asked_at = shared.deps.clock.boot();
     let step = match ledger.authorise(&op.row.id, job.call).await? {
         Ok(step) => step,
@@ -155,27 +155,7 @@ async fn attempt(job: &Job<'_>, op: &mut Operation, tries: u32) -> Result<After,
         Ok(step) => {
             kill::point("saved");
             *op = step.op;
-            Ok(match step.next {
-                Next::Retry { retry_after } => After::Again {
-                    wait: backoff(retry_after),
-                    counts: true,
-                },
-                Next::Lookup => After::Again {
-                    wait: Duration::ZERO,
-                    counts: false,
-                },
-                // What the lost answer was about can be found as soon as searches show it (R81).
-                Next::EndCall if op.needs_search(job.terms) => After::Again {
-                    wait: job.terms.profile.lookup_lag,
-                    counts: false,
-                },
-                Next::Send { .. }
-                | Next::EndCall
-                | Next::Settled
-                | Next::Proposed
-                | Next::Due
-                | Next::Nothing => After::DONE,
-            })
+            Ok(after(job, op, step.next, backoff))
         }
         // Recorded by whoever took over: the row tells.
         Err(Some(refusal)) => {
@@ -184,6 +164,28 @@ async fn attempt(job: &Job<'_>, op: &mut Operation, tries: u32) -> Result<After,
         }
         Err(None) => Ok(After::DONE),
     }
+}
+
+/// What follows a recorded outcome.
+fn after(
+    job: &Job<'_>,
+    op: &Operation,
+    next: Next,
+    backoff: impl Fn(Option<Duration>) -> Duration,
+) -> After {
+    let (wait, counts) = match next {
+        Next::Retry { retry_after } => (backoff(retry_after), true),
+        Next::Lookup => (Duration::ZERO, false),
+        // What the lost answer was about can be found as soon as searches show it (R81).
+        Next::EndCall if op.needs_search(job.terms) => (job.terms.profile.lookup_lag, false),
+        Next::Send { .. }
+        | Next::EndCall
+        | Next::Settled
+        | Next::Proposed
+        | Next::Due
+        | Next::Nothing => return After::DONE,
+    };
+    After::Again { wait, counts }
 }
 
 /// The last check before the first byte, on a clock that also runs while the machine sleeps (I9).
