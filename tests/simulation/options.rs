@@ -133,7 +133,7 @@ impl Kind {
     fn share(self) -> u32 {
         match self {
             Self::CopiedMetadata | Self::IgnoresKeys | Self::Unauthorised => 6,
-            Self::Blackout => 20,
+            Self::Blackout => 5,
             Self::Outage | Self::StepHour | Self::StepDay | Self::Forbidden403 => 10,
             Self::StepSmall => 8,
             Self::LongPause | Self::ManyOthers | Self::KeyMismatch => 12,
