@@ -6,7 +6,7 @@ use rustix::process::Signal;
 
 use crate::judge::judge;
 use crate::ledger::is_free;
-use crate::place::{Place, Settings, leave};
+use crate::place::{Place, Settings, leave, stopped};
 use crate::pty::cpu_of;
 use crate::tools::{SOON, SmallDisk, wait_until};
 
@@ -25,8 +25,11 @@ fn on_a_full_disk_nothing_is_accepted_or_sent_and_it_recovers_i5_i26() {
     place.drive("1", "made");
     let engine = place.engine(&[]);
     engine.wait_for("Succ 1");
+    let pid = u32::try_from(engine.pid().as_raw_nonzero().get()).expect("an id");
     wait_until("it is stopped between two writes", || {
         engine.signal(Signal::STOP);
+        // Told is not stopped yet.
+        stopped(pid);
         let between = is_free(&place.ledger);
         if !between {
             engine.signal(Signal::CONT);
@@ -47,7 +50,6 @@ fn on_a_full_disk_nothing_is_accepted_or_sent_and_it_recovers_i5_i26() {
     engine.signal(Signal::CONT);
     engine.wait("the alarm", |s| s.contents().contains("the disk is full"));
     assert_eq!(place.posts(), 1, "nothing counted, nothing sent");
-    let pid = u32::try_from(engine.pid().as_raw_nonzero().get()).expect("an id");
     let (used, since) = (cpu_of(pid), Instant::now());
     wait_until("a moment passes", || {
         (since.elapsed() > Duration::from_millis(1_500)).then_some(())
