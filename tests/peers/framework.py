@@ -17,9 +17,7 @@ import random
 import signal
 import sqlite3
 import struct
-import subprocess
 import sys
-import tempfile
 import termios
 import time
 import uuid
@@ -28,33 +26,14 @@ from typing import TypedDict
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import END, START, StateGraph
 
+from kit import Home, check, leave
+
 SAMEKEY = sys.argv[1]
 CRASHES = int(sys.argv[2]) if len(sys.argv) > 2 else 20
 SEED = int(sys.argv[3]) if len(sys.argv) > 3 else 4417
-HOME = tempfile.mkdtemp(prefix="samekey-framework-")
-ENV = {"HOME": HOME, "PATH": os.environ["PATH"], "STRIPE_API_KEY": "sk_test_framework"}
 AMOUNT = 3800
 # Where the node dies: before its request, with the request on its way, with the answer in its hands.
 PLACES = ("before", "sent", "answered")
-failed = 0
-
-
-def check(name, holds, seen=None):
-    global failed
-    if holds:
-        print(f"ok {name}", flush=True)
-    else:
-        failed += 1
-        print(f"FAILED {name}: {seen!r}", flush=True)
-
-
-def background(*args):
-    """A program that says on its first line where it listens."""
-    child = subprocess.Popen([SAMEKEY, *args], stdout=subprocess.PIPE, text=True, env=ENV)
-    line = child.stdout.readline().strip()
-    if not line:
-        sys.exit(f"samekey {args[0]} did not start")
-    return child, line
 
 
 def die():
@@ -129,7 +108,7 @@ def through_samekey(gateway, token, dies):
 def straight(provider, dies):
     def call_tool(order):
         headers = {
-            "Authorization": "Bearer sk_test_framework",
+            "Authorization": "Bearer sk_test_peer",
             "Content-Type": "application/x-www-form-urlencoded",
             "Idempotency-Key": str(uuid.uuid4()),
         }
@@ -169,19 +148,9 @@ def answer(path, order):
         return app.get_state({"configurable": {"thread_id": order}}).values.get("answer", {})
 
 
-def refunds(provider, order):
-    host, port = provider.rsplit(":", 1)
-    connection = http.client.HTTPConnection(host, int(port), timeout=30)
-    path = f"/v1/refunds?payment_intent=pi_order_{order}&limit=100"
-    connection.request("GET", path, headers={"Authorization": "Bearer sk_test_framework"})
-    listed = json.loads(connection.getresponse().read())
-    connection.close()
-    return len(listed["data"])
-
-
-def experiment(name, provider, plan, tool_of):
+def experiment(name, home, plan, tool_of):
     """Every order with its crashes, then to its end. How many refunds were one too many."""
-    path = os.path.join(HOME, f"{name}.checkpoints")
+    path = os.path.join(home.dir, f"{name}.checkpoints")
     doubled, answers, kills = 0, [], 0
     for n, crashes in enumerate(plan):
         order = f"{name}-{n}"
@@ -192,7 +161,7 @@ def experiment(name, provider, plan, tool_of):
         if code != 0:
             check(f"{name}: the graph of {order} came to its end", False, code)
         answers.append(answer(path, order).get("status"))
-        doubled += max(0, refunds(provider, order) - 1)
+        doubled += max(0, home.refunds(order) - 1)
     return doubled, answers, kills
 
 
@@ -204,50 +173,39 @@ def main():
         crashes = [lots.choice(PLACES) for _ in range(min(left, lots.randint(1, 3)))]
         plan.append(crashes)
         left -= len(crashes)
-    sim, provider = background("sim", "--listen", "127.0.0.1:0")
-    config = os.path.join(HOME, "samekey.toml")
-    with open(config, "w", encoding="utf-8") as file:
-        file.write(f'[providers.stripe]\nbase_url = "http://{provider}"\nrate = "1000/s"\nread_rate = "1000/s"\n')
-        file.write('[tools.issue_refund]\nrate = "1000/s"\n')
-    ledger = os.path.join(HOME, "ledger.db")
-    ENV.update(SAMEKEY_CONFIG=config, SAMEKEY_LEDGER=f"sqlite:{ledger}")
-    added = subprocess.run([SAMEKEY, "agents", "add", "graph"], env=ENV, capture_output=True, text=True, check=True)
-    token = json.loads(added.stdout)["token"]
-    serve, gateway = background("serve", "--listen", "127.0.0.1:0")
-    began = time.monotonic()
     print(f"langgraph {importlib.metadata.version('langgraph')}", flush=True)
-    try:
-        ours, answers, kills = experiment(
-            "samekey", provider, plan, lambda dies: through_samekey(gateway, token, dies)
-        )
-        check("every planned crash happened", kills == CRASHES, kills)
-        check("every answer is refunded", set(answers) == {"refunded"}, answers)
-        check("through samekey no refund was made twice (R65, R67, R68)", ours == 0, ours)
-        calls, rows = counts(ledger)
-        # A call whose node died with the request on its way may not have been taken: nobody was told so.
-        told = sum(place == "answered" for crashes in plan for place in crashes) + len(plan)
-        most = told + sum(place == "sent" for crashes in plan for place in crashes)
-        check("every call that was answered was kept (R83)", told <= calls <= most, (told, calls, most))
-        check("one row an order, whatever the node did", rows == len(plan), (rows, len(plan)))
-        audit = subprocess.run([SAMEKEY, "verify"], env=ENV, capture_output=True, text=True, check=False)
-        check("the ledger is whole", audit.returncode == 0, audit.stdout + audit.stderr)
-        naive, _, kills = experiment("naive", provider, plan, lambda dies: straight(provider, dies))
-        check("the same crashes happened without it", kills == CRASHES, kills)
-        # A request whose sender is gone may not be worked on.
-        least = sum(place == "answered" for crashes in plan for place in crashes)
-        most = sum(place != "before" for crashes in plan for place in crashes)
-        check("without it a crash after the request pays once more", least <= naive <= most, (least, naive, most))
-        took = time.monotonic() - began
-        print(
-            f"figures: {CRASHES} crashes of the node over {len(plan)} orders: {ours} refunds doubled through samekey, "
-            f"{naive} without it; {took:.0f} s",
-            flush=True,
-        )
-    finally:
-        for child in (serve, sim):
-            child.terminate()
-            child.wait()
-    sys.exit(1 if failed else 0)
+    with Home(SAMEKEY, "graph") as home:
+        gateway = home.start("serve", "--listen", "127.0.0.1:0")
+        crash(home, gateway, plan)
+    leave()
+
+
+def crash(home, gateway, plan):
+    began = time.monotonic()
+    ours, answers, kills = experiment(
+        "samekey", home, plan, lambda dies: through_samekey(gateway, home.token, dies)
+    )
+    check("every planned crash happened", kills == CRASHES, kills)
+    check("every answer is refunded", set(answers) == {"refunded"}, answers)
+    check("through samekey no refund was made twice (R65, R67, R68)", ours == 0, ours)
+    calls, rows = counts(home.ledger)
+    at = [place for crashes in plan for place in crashes]
+    # A request whose sender is gone may not be taken: nobody was told so.
+    told = at.count("answered") + len(plan)
+    most = told + at.count("sent")
+    check("every call that was answered was kept (R83)", told <= calls <= most, (told, calls, most))
+    check("one row an order, whatever the node did", rows == len(plan), (rows, len(plan)))
+    home.check_ledger()
+    naive, _, kills = experiment("naive", home, plan, lambda dies: straight(home.provider, dies))
+    check("the same crashes happened without it", kills == CRASHES, kills)
+    least, most = at.count("answered"), len(at) - at.count("before")
+    check("without it a crash after the request pays once more", least <= naive <= most, (least, naive, most))
+    took = time.monotonic() - began
+    print(
+        f"figures: {CRASHES} crashes of the node over {len(plan)} orders: {ours} refunds doubled through samekey, "
+        f"{naive} without it; {took:.0f} s",
+        flush=True,
+    )
 
 
 def counts(ledger):

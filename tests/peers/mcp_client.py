@@ -7,39 +7,16 @@ Prints `ok NAME` for every check that holds and `FAILED NAME: why` for every one
 import asyncio
 import importlib.metadata
 import json
-import os
-import subprocess
 import sys
-import tempfile
-import urllib.request
 
 import httpx2
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
+from kit import Home, check, leave
+
 SAMEKEY = sys.argv[1]
-HOME = tempfile.mkdtemp(prefix="samekey-mcp-")
-ENV = {"HOME": HOME, "PATH": os.environ["PATH"], "STRIPE_API_KEY": "sk_test_mcp"}
-failed = 0
-
-
-def check(name, holds, seen=None):
-    global failed
-    if holds:
-        print(f"ok {name}", flush=True)
-    else:
-        failed += 1
-        print(f"FAILED {name}: {seen!r}", flush=True)
-
-
-def background(*args):
-    """A program that says on its first line where it listens."""
-    child = subprocess.Popen([SAMEKEY, *args], stdout=subprocess.PIPE, text=True, env=ENV)
-    line = child.stdout.readline().strip()
-    if not line:
-        sys.exit(f"samekey {args[0]} did not start")
-    return child, line
 
 
 def refund(order, amount=3800, **more):
@@ -98,34 +75,14 @@ async def checks(way, client):
     check(f"{way}: eight at once are one operation", len(rows) == 1, rows)
 
 
-def refunds(provider, order):
-    request = urllib.request.Request(
-        f"http://{provider}/v1/refunds?payment_intent=pi_order_{order}&limit=100",
-        headers={"Authorization": "Bearer sk_test_mcp"},
-    )
-    with urllib.request.urlopen(request) as reply:
-        return len(json.load(reply)["data"])
-
-
 async def main():
     print(f"mcp {importlib.metadata.version('mcp')}", flush=True)
-    sim, provider = background("sim", "--listen", "127.0.0.1:0")
-    config = os.path.join(HOME, "samekey.toml")
-    with open(config, "w", encoding="utf-8") as file:
-        file.write(f'[providers.stripe]\nbase_url = "http://{provider}"\nrate = "1000/s"\nread_rate = "1000/s"\n')
-        file.write('[tools.issue_refund]\nrate = "1000/s"\n')
-    ENV.update(SAMEKEY_CONFIG=config, SAMEKEY_LEDGER=f"sqlite:{os.path.join(HOME, 'ledger.db')}")
-    added = subprocess.run([SAMEKEY, "agents", "add", "desk"], env=ENV, capture_output=True, text=True, check=True)
-    token = json.loads(added.stdout)["token"]
-    children = [sim]
-    try:
-        pipe = StdioServerParameters(command=SAMEKEY, args=["mcp"], env=ENV)
+    with Home(SAMEKEY, "desk") as home:
+        pipe = StdioServerParameters(command=SAMEKEY, args=["mcp"], env=home.env)
         async with Client(pipe, read_timeout_seconds=60) as client:
             await checks("pipe", client)
-        serve, gateway = background("serve", "--listen", "127.0.0.1:0")
-        children.append(serve)
-        url = f"http://{gateway}/mcp"
-        bearer = {"Authorization": f"Bearer {token}"}
+        url = "http://" + home.start("serve", "--listen", "127.0.0.1:0") + "/mcp"
+        bearer = {"Authorization": f"Bearer {home.token}"}
         async with httpx2.AsyncClient(headers=bearer, timeout=60) as http:
             async with Client(streamable_http_client(url, http_client=http), read_timeout_seconds=60) as client:
                 await checks("http", client)
@@ -137,14 +94,9 @@ async def main():
         refused = await raised(without())
         check("http: without a token nothing is listed (R98)", isinstance(refused, BaseException), refused)
         for order in ("pipe-1", "pipe-2", "http-1", "http-2"):
-            check(f"{order} was refunded once", refunds(provider, order) == 1, refunds(provider, order))
-        audit = subprocess.run([SAMEKEY, "verify"], env=ENV, capture_output=True, text=True, check=False)
-        check("the ledger is whole", audit.returncode == 0, audit.stdout + audit.stderr)
-    finally:
-        for child in reversed(children):
-            child.terminate()
-            child.wait()
-    sys.exit(1 if failed else 0)
+            check(f"{order} was refunded once", home.refunds(order) == 1, home.refunds(order))
+        home.check_ledger()
+    leave()
 
 
 if __name__ == "__main__":
